@@ -24,7 +24,11 @@ pub fn emit(topology: &Topology) -> String {
     if let Some(shape) = uniform {
         _ = writeln!(text, "link = {{ {} }}", fields(&shape, &Shape::default()).join(", "));
     }
-    for host in &topology.hosts {
+    for (at, host) in topology.hosts.iter().enumerate() {
+        if let Some(chain) = topology.chain.filter(|_| topology.operator() == Some(at)) {
+            _ = writeln!(text, "\n[operator]\nchain = {chain}");
+            continue;
+        }
         if host.is_store {
             _ = writeln!(text, "\n[stores.{}]", key(&host.name));
             continue;

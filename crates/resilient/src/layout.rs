@@ -1,7 +1,7 @@
 //! Says which chain of store nodes serves which shard.
 //!
-//! Layouts come from an operator, who follows three rules. The nodes report what the rules need, for the layout that
-//! they have ([`StoreNode::layout`](crate::StoreNode::layout)); it must be the newest one.
+//! Layouts come from an [operator](crate::operator), who follows three rules. The nodes report what the rules need, for
+//! the layout that they have ([`StoreNode::layout`](crate::StoreNode::layout)); it must be the newest one.
 //! - Members may be removed if one that stays is active ([`StoreNode::is_active`](crate::StoreNode::is_active)). A
 //!   node that is taken for dead by mistake does no harm. If the rule is broken, the rows become unavailable.
 //! - A new node is a learner first. It becomes the tail when it is complete
@@ -10,6 +10,9 @@
 //! - A life is used once: a node that has lost its memory has another life.
 
 use crate::row::RowId;
+
+/// The epoch of an operator's first layout.
+pub const FIRST_EPOCH: u64 = 1;
 
 /// A store node's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -28,8 +31,21 @@ pub struct ShardId(pub u16);
 pub struct ChainMember {
     /// The node.
     pub node: NodeId,
-    /// Its life, never used twice.
+    /// Its life, never used twice. The lower 32 bits count the lives of the node, from 1. The others tell lives apart
+    /// whose count was lost with the node's directory.
     pub life: u64,
+}
+
+impl ChainMember {
+    /// Returns the member that a node is in a life with this count. `random` is drawn for each life.
+    pub fn in_life(node: NodeId, count: u32, random: u32) -> ChainMember {
+        ChainMember { node, life: u64::from(random) << 32 | u64::from(count) }
+    }
+
+    /// Returns the number of lives of the node, including this one.
+    pub fn life_count(self) -> u32 {
+        self.life as u32
+    }
 }
 
 /// The nodes of a shard.

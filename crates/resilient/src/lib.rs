@@ -6,10 +6,10 @@
 //! ```
 //!
 //! A **row** ([`RowId`]) is the unit of ownership. At most one switch owns it, and only the owner reads and writes it.
-//! The central types are [`StateReplica`], which runs beside a switch, and [`StoreNode`], a node of a chain. The
-//! protocol is that of Kim et al., *RedPlane* (SIGCOMM 2021), with these differences: a switch renews one session per
-//! shard instead of each row; a row is fenced by an epoch; an owner gives a row back when another switch asks for it;
-//! chains change while they run.
+//! The central types are [`StateReplica`], which runs beside a switch, and [`StoreNode`], a node of a chain. A
+//! [`LayoutOperator`] removes dead nodes from chains and adds others. The protocol is that of Kim et al., *RedPlane*
+//! (SIGCOMM 2021), with these differences: a switch renews one session per shard instead of each row; a row is fenced
+//! by an epoch; an owner gives a row back when another switch asks for it; chains change while they run.
 //!
 //! **Invariants.**
 //! - A switch uses a row only during its lease, which it counts from the first send of the renewal. The store counts
@@ -33,6 +33,7 @@ pub mod history;
 pub mod layout;
 pub mod message;
 mod mutant;
+pub mod operator;
 pub mod replica;
 mod row;
 pub mod sealed;
@@ -44,6 +45,7 @@ pub mod wire_form;
 pub use layout::{ChainMember, NodeId, ShardChain, ShardId, StoreLayout, SwitchId};
 pub use message::{OwnerId, Peer, RefusalReason, StoreMessage};
 pub use mutant::{Mutant, Mutation};
+pub use operator::{LayoutOperator, LayoutRecord, OperatorConfig, OperatorEvent};
 pub use replica::{ReplicaConfig, ReplicaEvent, StateReplica};
 pub use row::{MAX_KEY_BYTES, MAX_VALUE_BYTES, RowId, RowValues};
 pub use sealed::{ClusterFingerprint, ClusterKey, DatagramSealer, RefusedDatagrams};

@@ -21,6 +21,8 @@ pub enum Peer {
     Switch(SwitchId),
     /// A store node.
     Node(NodeId),
+    /// The operator, who changes the layout.
+    Operator,
 }
 
 /// A message.
@@ -38,6 +40,10 @@ pub enum StoreMessage {
     Layout(Arc<StoreLayout>),
     /// A request for the receiver's layout, if it is newer than this epoch.
     LayoutRequest(u64),
+    /// From the operator to a node.
+    StatusRequest(StatusRequest),
+    /// From a node to the operator.
+    Status(NodeStatus),
 }
 
 /// A switch's request. A node refuses it if its layout has another epoch.
@@ -391,6 +397,8 @@ pub struct Progress {
     pub applied: u64,
     /// The last operation that the whole chain has applied, as far as the sender knows.
     pub stable: u64,
+    /// Whether the sender has had everything that the chain acknowledged. Otherwise it needs [`Forward::floor`].
+    pub is_active: bool,
 }
 
 /// The part of a shard's rows that a node has.
@@ -407,4 +415,43 @@ pub enum Content {
     },
     /// All.
     Complete,
+}
+
+/// A request for the status of a node. The node sends its layout, too, if it is newer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StatusRequest {
+    /// The number of the request, which the answer repeats.
+    pub number: u64,
+    /// The epoch of the operator's layout.
+    pub layout: u64,
+}
+
+/// The status of a node in one life.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeStatus {
+    /// The number of the request.
+    pub number: u64,
+    /// The life of the node.
+    pub life: u64,
+    /// The epoch of its layout, or 0. The rest is of this layout.
+    pub layout: u64,
+    /// The shards that it is a member or learner of.
+    pub shards: Vec<ShardStatus>,
+}
+
+/// The status of a shard at a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShardStatus {
+    /// The shard.
+    pub shard: ShardId,
+    /// Whether the node is a member with everything that the chain has ever acknowledged.
+    pub is_active: bool,
+    /// Whether the node is a learner that has all rows.
+    pub is_complete: bool,
+    /// Number of rows, including those that were removed.
+    pub rows: u64,
+    /// Number of operations that are kept for a successor.
+    pub log: u64,
+    /// Number of operations that the node has applied, and that are not known to be at the whole chain.
+    pub lag: u64,
 }

@@ -113,6 +113,10 @@ mutants! {
     LayoutUnpersisted,
     /// A node does not keep on disk the operations that its successor may need after a restart.
     OperationsUnpersisted,
+    /// The operator removes members although no active one stays.
+    LastActiveRemoved,
+    /// The operator sends a layout before it is kept.
+    SentBeforeKept,
 }
 
 /// The mutant that is switched on, if any. Without the feature `simulation` there is none.

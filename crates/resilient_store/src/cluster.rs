@@ -9,7 +9,12 @@
 //!
 //! [switches.s1]
 //! address = "127.0.0.1:7201"
+//!
+//! [operator]                        # optional; with one, stores beyond the length of the chain are spares
+//! address = "127.0.0.1:7001"
 //! ```
+//!
+//! `chain = 3` at the top is the length of the chain; it requires an operator.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -17,8 +22,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use resilient::{
-    ChainMember, ClusterFingerprint, ClusterKey, DatagramSealer, NodeId, Peer, ReplicaConfig, ShardChain, StoreConfig,
-    StoreLayout, SwitchId,
+    ChainMember, ClusterFingerprint, ClusterKey, DatagramSealer, NodeId, OperatorConfig, Peer, ReplicaConfig,
+    ShardChain, StoreConfig, StoreLayout, SwitchId,
 };
 use serde::Deserialize;
 
@@ -27,10 +32,20 @@ use crate::key_file::{KeyFileError, read_key_file};
 /// Maximum number of stores of a chain.
 const MAX_STORES: usize = 5;
 
+/// Maximum number of stores of a cluster with an operator, including spare ones.
+const MAX_OPERATED_STORES: usize = 16;
+
+/// Length of the chain with an operator, if the file gives none and there are that many stores.
+const CHAIN_LENGTH: usize = 3;
+
 /// Maximum number of switches.
 const MAX_SWITCHES: usize = 1000;
 
-/// A store or a switch of a cluster.
+/// Shortest and longest interval of an operator's status requests.
+const MIN_POLL_NS: u64 = 50_000_000;
+const MAX_POLL_NS: u64 = 1_000_000_000;
+
+/// A store, a switch or the operator of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusterMember {
     /// Its name in the file.
@@ -46,6 +61,8 @@ pub struct ClusterMember {
 pub struct Cluster {
     lease_ns: u64,
     key: ClusterKey,
+    /// Number of stores that a chain should have.
+    chain_length: usize,
     members: Vec<ClusterMember>,
 }
 
@@ -59,8 +76,14 @@ pub enum ClusterError {
     #[error("lease = \"{0}\" is not a time from \"1ms\" to \"60s\"")]
     Lease(String),
     /// There are no stores, or too many.
-    #[error("there are {0} stores: a cluster has 1 to {MAX_STORES}, as [stores.NAME] sections")]
-    Stores(usize),
+    #[error("there are {0} stores: a cluster has 1 to {1}, as [stores.NAME] sections")]
+    Stores(usize, usize),
+    /// The chain is too long.
+    #[error("chain = {0} is not a number from 1 to {1}: of the stores, and {MAX_STORES} at most")]
+    Chain(usize, usize),
+    /// A chain has a length of its own, and nobody who looks after it.
+    #[error("`chain` requires an [operator] section: without one, all stores form the chain")]
+    ChainWithoutOperator,
     /// There are too many switches.
     #[error("there are {0} switches; the maximum is {MAX_SWITCHES}")]
     Switches(usize),
@@ -83,6 +106,8 @@ pub enum ClusterError {
 struct ClusterFile {
     lease: Option<String>,
     key_file: Option<PathBuf>,
+    chain: Option<usize>,
+    operator: Option<MemberSection>,
     #[serde(default)]
     stores: BTreeMap<String, MemberSection>,
     #[serde(default)]
@@ -105,9 +130,21 @@ impl Cluster {
             toml::from_str(text).map_err(|error| ClusterError::Syntax(error.to_string().trim_end().to_owned()))?;
         let lease = file.lease.as_deref().unwrap_or("1s");
         let lease_ns = duration_ns(lease).ok_or_else(|| ClusterError::Lease(lease.to_owned()))?;
-        if !(1..=MAX_STORES).contains(&file.stores.len()) {
-            return Err(ClusterError::Stores(file.stores.len()));
+        let stores = file.stores.len();
+        let max_stores = if file.operator.is_some() { MAX_OPERATED_STORES } else { MAX_STORES };
+        if !(1..=max_stores).contains(&stores) {
+            return Err(ClusterError::Stores(stores, max_stores));
         }
+        let max_chain = stores.min(MAX_STORES);
+        let chain_length = match (file.chain, &file.operator) {
+            (None, None) => stores,
+            (None, Some(_)) => CHAIN_LENGTH.min(stores),
+            (Some(_), None) => return Err(ClusterError::ChainWithoutOperator),
+            (Some(length), _) if !(1..=max_chain).contains(&length) => {
+                return Err(ClusterError::Chain(length, max_chain));
+            }
+            (Some(length), _) => length,
+        };
         if file.switches.len() > MAX_SWITCHES {
             return Err(ClusterError::Switches(file.switches.len()));
         }
@@ -120,7 +157,13 @@ impl Cluster {
             ClusterMember { name, peer, address: section.address }
         };
         let stores = file.stores.into_iter().enumerate().map(store);
-        let members: Vec<ClusterMember> = stores.chain(file.switches.into_iter().enumerate().map(switch)).collect();
+        let operator = file.operator.map(|section| ClusterMember {
+            name: "operator".to_owned(),
+            peer: Peer::Operator,
+            address: section.address,
+        });
+        let switches = file.switches.into_iter().enumerate().map(switch);
+        let members: Vec<ClusterMember> = stores.chain(switches).chain(operator).collect();
         let mut by_address: BTreeMap<SocketAddr, &str> = BTreeMap::new();
         for ClusterMember { name, address, .. } in &members {
             if address.ip().is_unspecified() || address.ip().is_multicast() || address.port() == 0 {
@@ -137,7 +180,7 @@ impl Cluster {
                 None => ClusterKey::public(),
             },
         };
-        Ok(Cluster { lease_ns, key, members })
+        Ok(Cluster { lease_ns, key, chain_length, members })
     }
 
     /// Returns the end of a member's sealed datagrams. `start` is a random number, drawn at its start.
@@ -150,7 +193,7 @@ impl Cluster {
     /// names, numbers and addresses.
     fn fingerprint(&self) -> ClusterFingerprint {
         let StoreConfig { lease_ns, drift_ppm, .. } = self.store_config();
-        let mut settings = format!("lease {lease_ns} drift {drift_ppm}\n");
+        let mut settings = format!("lease {lease_ns} drift {drift_ppm} chain {}\n", self.chain_length);
         for ClusterMember { name, peer, address } in &self.members {
             // Quoted, so that no name looks like something else.
             settings.push_str(&format!("{peer:?} {name:?} {address}\n"));
@@ -197,9 +240,41 @@ impl Cluster {
     pub fn layout(&self, life: u64) -> Arc<StoreLayout> {
         let members = self.stores().filter_map(|member| match member.peer {
             Peer::Node(node) => Some(ChainMember { node, life }),
-            Peer::Switch(_) => None,
+            Peer::Switch(_) | Peer::Operator => None,
         });
         Arc::new(StoreLayout::new(life, vec![ShardChain { members: members.collect(), learner: None }]))
+    }
+
+    /// Returns the operator, if there is one.
+    pub fn operator(&self) -> Option<&ClusterMember> {
+        self.members.iter().find(|member| member.peer == Peer::Operator)
+    }
+
+    /// Returns the layout with which a member starts: without an operator, that of stores in their first life. With
+    /// one, it has no stores, and the member asks for a newer one.
+    pub fn first_layout(&self) -> Arc<StoreLayout> {
+        match self.operator() {
+            Some(_) => Arc::new(StoreLayout::new(0, vec![ShardChain::default()])),
+            None => self.layout(1),
+        }
+    }
+
+    /// Returns the name of a store.
+    pub fn name_of(&self, node: NodeId) -> Option<&str> {
+        self.members.iter().find(|member| member.peer == Peer::Node(node)).map(|member| member.name.as_str())
+    }
+
+    /// Returns the settings of the operator. A store is missed within about a lease.
+    pub fn operator_config(&self) -> OperatorConfig {
+        let node = |member: &ClusterMember| if let Peer::Node(node) = member.peer { Some(node) } else { None };
+        let switch = |member: &ClusterMember| if let Peer::Switch(it) = member.peer { Some(it) } else { None };
+        OperatorConfig {
+            nodes: self.members.iter().filter_map(node).collect(),
+            switches: self.members.iter().filter_map(switch).collect(),
+            chain_length: self.chain_length,
+            poll_ns: (self.lease_ns / 4).clamp(MIN_POLL_NS, MAX_POLL_NS),
+            ..OperatorConfig::default()
+        }
     }
 
     /// Returns the length of leases in nanoseconds.
@@ -268,6 +343,10 @@ mod tests {
         refused(&TWO.replace("[::1]:3", "localhost"), "invalid socket address");
         let many: String = (0..6).map(|at| format!("[stores.s{at}]\naddress = \"127.0.0.1:{}\"\n", at + 1)).collect();
         refused(&many, "there are 6 stores");
+        refused(&format!("chain = 2\n{TWO}"), "`chain` requires an [operator] section");
+        let operated = format!("{TWO}[operator]\naddress = \"127.0.0.1:9\"\n");
+        refused(&format!("chain = 3\n{operated}"), "chain = 3 is not a number from 1 to 2");
+        refused(&operated.replace(":9", ":1"), "`a` and `operator` both have the address");
         refused(
             &TWO.replace("[::1]:3", "10.0.0.1:3"),
             "`s1` has the address 10.0.0.1:3, which other machines can reach",
@@ -285,5 +364,17 @@ mod tests {
         let more = format!("{TWO}[switches.s2]\naddress = \"127.0.0.1:9\"\n");
         assert_ne!(fingerprint(TWO), fingerprint(&more));
         assert_eq!(fingerprint(TWO), fingerprint(&TWO.replace("50ms", "050ms")));
+    }
+
+    #[test]
+    fn stores_beyond_the_chain_are_spares() {
+        let stores: String = (0..5).map(|at| format!("[stores.s{at}]\naddress = \"127.0.0.1:{}\"\n", at + 1)).collect();
+        let operator = "[operator]\naddress = \"127.0.0.1:9\"\n";
+        let length = |text: &str| read(text).unwrap().operator_config().chain_length;
+        assert_eq!(length(&format!("{stores}{operator}")), 3);
+        assert_eq!(length(&format!("chain = 2\n{stores}{operator}")), 2);
+        let cluster = read(&format!("{stores}{operator}")).unwrap();
+        assert_eq!((cluster.first_layout().epoch(), cluster.operator_config().nodes.len()), (0, 5));
+        assert_eq!(cluster.name_of(NodeId(2)), Some("s1"));
     }
 }

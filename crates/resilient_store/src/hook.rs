@@ -4,7 +4,7 @@ use std::io;
 use std::net::UdpSocket;
 use std::os::fd::{AsRawFd, RawFd};
 
-use resilient::{Peer, RefusedDatagrams};
+use resilient::{Peer, RefusedDatagrams, StoreMessage};
 use resilient_switch::ResilientSwitch;
 use runtime::{Hook, HookContext};
 use switch::{Device, RowSwitch, Time};
@@ -15,9 +15,16 @@ use crate::socket::{ClusterSocket, NoticeHandler};
 /// Maximum number of datagrams that one turn receives.
 const BATCH: usize = 64;
 
+/// Interval at which a switch without a layout asks for one.
+const ASK_INTERVAL_NS: u64 = 100_000_000;
+
 /// The connection of a switch to the stores.
 pub struct StoreHook {
     socket: ClusterSocket,
+    /// The members that have layouts.
+    sources: Vec<Peer>,
+    /// The next time at which they are asked for one, until there is one.
+    ask_at: Option<Time>,
     deadline: Option<Time>,
     is_due: bool,
 }
@@ -29,7 +36,15 @@ impl StoreHook {
     /// If the socket cannot be configured.
     pub fn new(cluster: Cluster, me: Peer, socket: UdpSocket, start: u64) -> io::Result<StoreHook> {
         socket.set_nonblocking(true)?;
-        Ok(StoreHook { socket: ClusterSocket::new(socket, cluster, me, start), deadline: None, is_due: true })
+        let sources = cluster.stores().chain(cluster.operator()).map(|member| member.peer).collect();
+        let ask_at = cluster.operator().map(|_| Time::ZERO);
+        Ok(StoreHook {
+            socket: ClusterSocket::new(socket, cluster, me, start),
+            sources,
+            ask_at,
+            deadline: None,
+            is_due: true,
+        })
     }
 
     /// Lets `handler` take the notices.
@@ -41,6 +56,18 @@ impl StoreHook {
     pub fn refused(&self) -> RefusedDatagrams {
         self.socket.refused()
     }
+
+    /// Asks for a layout until the switch has one.
+    fn ask_for_layout(&mut self, now: Time, epoch: u64) {
+        if epoch > 0 {
+            self.ask_at = None;
+        } else if self.ask_at.is_some_and(|at| at <= now) {
+            self.ask_at = Some(now.after_ns(ASK_INTERVAL_NS));
+            let ask = |peer: &Peer| (*peer, StoreMessage::LayoutRequest(epoch));
+            let asks: Vec<_> = self.sources.iter().map(ask).collect();
+            self.socket.send(now, &asks);
+        }
+    }
 }
 
 impl<S: RowSwitch> Hook<ResilientSwitch<S>> for StoreHook {
@@ -50,8 +77,12 @@ impl<S: RowSwitch> Hook<ResilientSwitch<S>> for StoreHook {
             let Some(messages) = self.socket.receive(context.now) else { break };
             received += 1;
             for (from, message) in &messages {
-                if let Peer::Node(node) = from {
-                    context.switch.deliver(context.now, *node, message, context.output);
+                match (from, message) {
+                    (Peer::Node(node), _) => context.switch.deliver(context.now, *node, message, context.output),
+                    (Peer::Operator, StoreMessage::Layout(layout)) => {
+                        context.switch.set_layout(context.now, layout, context.output);
+                    }
+                    _ => {}
                 }
             }
         }
@@ -62,7 +93,10 @@ impl<S: RowSwitch> Hook<ResilientSwitch<S>> for StoreHook {
         let messages = context.switch.take_messages().into_iter();
         let messages: Vec<_> = messages.map(|(to, message)| (Peer::Node(to), message)).collect();
         self.socket.send(context.now, &messages);
-        self.deadline = context.switch.next_event();
+        if self.ask_at.is_some() {
+            self.ask_for_layout(context.now, context.switch.layout_epoch());
+        }
+        self.deadline = context.switch.next_event().into_iter().chain(self.ask_at).min();
     }
 
     fn is_due(&self) -> bool {

@@ -2,13 +2,15 @@
 //!
 //! ```text
 //!   cluster.toml ─> Cluster ─┬─> StoreServer::run     a store node: `triplane store run`
-//!                            └─> StoreHook            a switch's messages, between two batches: `triplane run --store`
+//!                            ├─> StoreHook            a switch's messages, between two batches: `triplane run --store`
+//!                            └─> OperatorServer::run  the operator: `triplane store operate`
 //! ```
 //!
 //! Switches and stores know each other from a [`Cluster`] file, which all of them read. A message counts only from the
 //! address that the file gives its sender, and with the key of the cluster ([`resilient::sealed`]). The store node
 //! itself is a state machine of the crate `resilient`; this crate gives it a socket, a clock, and a directory that
-//! remembers its lives and, of a durable store, its rows.
+//! remembers its lives and, of a durable store, its rows. The operator keeps its layouts
+//! with a [`LayoutKeeper`], and answers people on a [`StatusSocket`].
 
 #![forbid(unsafe_code)]
 
@@ -18,10 +20,15 @@ mod disk_log;
 mod disk_writer;
 mod hook;
 mod key_file;
+mod layout_keeper;
 mod lives;
 mod open;
+mod operator_server;
+mod operator_status;
+mod operator_text;
 mod server;
 mod socket;
+mod status_socket;
 
 pub use cluster::{Cluster, ClusterError, ClusterMember};
 /// The disk of a store without its socket, for benchmarks.
@@ -35,7 +42,13 @@ pub use disk::DiskError;
 pub use disk_writer::DiskStatistics;
 pub use hook::StoreHook;
 pub use key_file::{KeyFileError, create_key_file};
+pub use layout_keeper::{FileKeeper, KeeperError, LayoutKeeper, LayoutSwap};
 pub use lives::{LifeError, StoreDirectory};
 pub use open::{OpenError, random_number};
+pub use operator_server::OperatorServer;
+pub use operator_status::{
+    ChainStatus, HistoryLine, OperatorRequest, OperatorResponse, OperatorStatus, StoreRole, StoreStatus,
+};
 pub use server::{ServeError, StoreServer, StoreStatistics};
 pub use socket::{ClusterNotice, NoticeHandler};
+pub use status_socket::{StatusError, StatusSocket, ask_operator, next_status};

@@ -14,9 +14,12 @@ use crate::disk::{DiskError, DiskOwner, StoreDisk};
 use crate::disk_writer::{DiskStatistics, ServerDisk};
 use crate::hook::StoreHook;
 use crate::key_file::fill_with_random_bytes;
+use crate::layout_keeper::{KeeperError, LayoutKeeper};
 use crate::lives::{LifeError, StoreDirectory};
+use crate::operator_server::OperatorServer;
 use crate::server::StoreServer;
 use crate::socket::ClusterSocket;
+use crate::status_socket::StatusSocket;
 
 /// Reason that a store or a switch cannot join its cluster.
 #[derive(Debug, thiserror::Error)]
@@ -34,6 +37,9 @@ pub enum OpenError {
     /// The store's directory cannot be used.
     #[error(transparent)]
     Life(#[from] LifeError),
+    /// The layouts cannot be kept.
+    #[error(transparent)]
+    Keeper(#[from] KeeperError),
     /// The store has lost its rows.
     #[error(
         "`{0}` keeps its rows in memory and has lost them when it stopped, so it must not answer for them any more"
@@ -115,7 +121,8 @@ impl StoreServer {
     }
 
     /// Opens a store of a cluster that keeps its rows in the directory. It goes on with the rows that are there. With
-    /// `forgets`, a store that is alone in its cluster begins another life, without rows.
+    /// `forgets`, a store that is alone in its cluster, or whose cluster has an operator, begins another life, without
+    /// rows.
     ///
     /// # Errors
     /// If the rows of an earlier start are not there or cannot be used, or the store's address cannot be used.
@@ -130,32 +137,39 @@ impl StoreServer {
     ) -> Result<StoreServer, OpenError> {
         let node = number_of(member);
         let (name, path) = (member.name.clone(), directory.path().to_owned());
-        let mut owner = DiskOwner { name: name.clone(), node: node.0, life: directory.lives() + 1 };
-        if forgets {
+        let is_operated = cluster.operator().is_some();
+        let next = directory.lives() + 1;
+        let life = match is_operated {
+            true => joining_member(node, next).life,
+            false => next,
+        };
+        let mut owner = DiskOwner { name: name.clone(), node: node.0, life };
+        if forgets && !is_operated {
             check_alone(cluster, member, directory)?;
         }
         let socket = bind(member)?;
         let disk = if StoreDisk::is_in(&path) && !forgets {
             let (disk, life) = StoreDisk::open(&path, &owner)?;
-            if life < directory.lives() {
+            let count = u64::from(ChainMember { node, life }.life_count());
+            if count < directory.lives() {
                 // The store has begun a life in memory since.
                 return Err(OpenError::Lost { name, path });
             }
-            if life > owner.life {
+            if count > next {
                 return Err(disk.damaged("the directory knows fewer lives than the file").into());
             }
             owner.life = life;
             disk
-        } else if directory.lives() > 0 && !forgets {
+        } else if directory.lives() > 0 && !forgets && !is_operated {
             return Err(OpenError::Lost { name, path });
         } else {
             StoreDisk::create(&path, &owner)?
         };
         // A start that was interrupted has created the file and not begun its life.
-        if directory.lives() < owner.life {
+        let me = ChainMember { node, life: owner.life };
+        if directory.lives() < u64::from(me.life_count()) {
             directory.begin_life()?;
         }
-        let me = ChainMember { node, life: owner.life };
         let (node, commit) = restore(cluster, me, &disk)?;
         let is_known = |member: &ChainMember| cluster.address_of(Peer::Node(member.node)).is_some();
         if !node.layout().chains().iter().flat_map(|chain| chain.members.iter().chain(&chain.learner)).all(is_known) {
@@ -172,7 +186,12 @@ impl StoreServer {
     }
 }
 
-/// Restores a node from its disk, or founds it if the disk has no entries yet.
+/// Returns a store in a life that begins now, in a cluster with an operator.
+fn joining_member(node: NodeId, count: u64) -> ChainMember {
+    ChainMember::in_life(node, u32::try_from(count).unwrap_or(u32::MAX), random_number() as u32)
+}
+
+/// Restores a node from its disk. If the disk has no entries yet, founds it, or lets it wait for the operator.
 fn restore(cluster: &Cluster, me: ChainMember, disk: &StoreDisk) -> Result<(StoreNode, GroupCommit), OpenError> {
     let config = StoreConfig { is_durable: true, ..cluster.store_config() };
     let (lease_ns, longest_ns) = (config.lease_ns, disk.longest_lease_ns()?);
@@ -186,6 +205,9 @@ fn restore(cluster: &Cluster, me: ChainMember, disk: &StoreDisk) -> Result<(Stor
     disk.recover(&mut recovery)?;
     if recovery.has_layout() {
         return recovery.finish().map_err(|_| disk.damaged("operations are missing").into());
+    }
+    if cluster.operator().is_some() {
+        return Ok((StoreNode::joining(config, me, random_number()), GroupCommit::default()));
     }
     let founded = StoreNode::founding(config, me, random_number(), now, &cluster.layout(me.life));
     Ok((founded, GroupCommit::default()))
@@ -203,6 +225,41 @@ fn check_alone(cluster: &Cluster, member: &ClusterMember, directory: &StoreDirec
         return Err(OpenError::NotAlone(member.name.clone()));
     }
     Ok(())
+}
+
+impl StoreServer {
+    /// Opens a store of a cluster with an operator, which keeps its rows in memory, and begins a life. It has no rows,
+    /// and waits until the operator adds it.
+    ///
+    /// # Errors
+    /// If its directory or address cannot be used.
+    ///
+    /// # Panics
+    /// If the member is no store.
+    pub fn open_joining(
+        cluster: &Cluster,
+        member: &ClusterMember,
+        directory: &mut StoreDirectory,
+    ) -> Result<StoreServer, OpenError> {
+        let Peer::Node(node) = member.peer else { panic!("`{}` is no store", member.name) };
+        let socket = bind(member)?;
+        let me = joining_member(node, directory.begin_life()?);
+        Ok(StoreServer::joining(cluster.clone(), me, socket, random_number()))
+    }
+}
+
+impl<K: LayoutKeeper> OperatorServer<K> {
+    /// Opens the operator of a cluster. The clients of `status` can see its status and give it commands.
+    ///
+    /// # Errors
+    /// If its address cannot be used, or the layout cannot be read.
+    ///
+    /// # Panics
+    /// If the cluster has no operator.
+    pub fn open(cluster: &Cluster, keeper: K, status: Option<StatusSocket>) -> Result<OperatorServer<K>, OpenError> {
+        let member = cluster.operator().expect("the cluster has an operator");
+        Ok(OperatorServer::new(cluster.clone(), keeper, bind(member)?, status, random_number())?)
+    }
 }
 
 impl StoreHook {

@@ -74,6 +74,12 @@ impl StoreServer {
         StoreServer::of(node, ClusterSocket::new(socket, cluster, Peer::Node(me.node), seed), None)
     }
 
+    /// Creates a node without rows and without a layout, which it gets from the operator. `seed` is random.
+    pub fn joining(cluster: Cluster, me: ChainMember, socket: UdpSocket, seed: u64) -> StoreServer {
+        let node = StoreNode::joining(cluster.store_config(), me, seed);
+        StoreServer::of(node, ClusterSocket::new(socket, cluster, Peer::Node(me.node), seed), None)
+    }
+
     /// Creates a server of a node.
     pub(crate) fn of(node: StoreNode, socket: ClusterSocket, disk: Option<ServerDisk>) -> StoreServer {
         StoreServer { node, socket, started: Instant::now(), statistics: StoreStatistics::default(), disk }

@@ -24,6 +24,14 @@ pub struct StoreRoute {
     pub port: PortId,
 }
 
+/// The number that stands for the operator of the stores among the routes of a switch.
+pub const OPERATOR: NodeId = NodeId(u32::MAX);
+
+/// Returns the member of the cluster that a number among the routes stands for.
+fn member(node: NodeId) -> Peer {
+    if node == OPERATOR { Peer::Operator } else { Peer::Node(node) }
+}
+
 /// Address and routes of a switch.
 #[derive(Clone, Debug)]
 pub struct InBand {
@@ -108,14 +116,14 @@ impl InBandCarrier {
                     self.sealer.refuse_stranger();
                     return Carried::Stranger;
                 };
-                Carried::Messages(*node, self.sealer.open(now, Peer::Node(*node), payload))
+                Carried::Messages(*node, self.sealer.open(now, member(*node), payload))
             }
         }
     }
 
     /// Takes messages to send.
     pub fn send(&mut self, now: Time, messages: impl Iterator<Item = (NodeId, StoreMessage)>) {
-        let messages: Vec<_> = messages.map(|(to, message)| (Peer::Node(to), message)).collect();
+        let messages: Vec<_> = messages.map(|(to, message)| (member(to), message)).collect();
         self.sealer.send(now, &messages);
     }
 
@@ -123,7 +131,11 @@ impl InBandCarrier {
     pub fn take_frames(&mut self) -> impl Iterator<Item = Frame> + use<'_> {
         let InBandCarrier { ways, sealer } = self;
         sealer.take_outgoing().filter_map(|(to, payload)| {
-            let Peer::Node(to) = to else { return None };
+            let to = match to {
+                Peer::Node(node) => node,
+                Peer::Operator => OPERATOR,
+                Peer::Switch(_) => return None,
+            };
             let StoreRoute { address, port } = ways.stores.get(&to)?;
             Some(Frame { port: *port, data: datagram(ways.address, *address, &payload) })
         })

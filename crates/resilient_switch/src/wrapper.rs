@@ -133,6 +133,17 @@ impl<S: RowSwitch> ResilientSwitch<S> {
         self.act(now, output);
     }
 
+    /// Takes a layout of the operator.
+    pub fn set_layout(&mut self, now: Time, layout: &Arc<StoreLayout>, output: &mut Vec<Frame>) {
+        self.replica.set_layout(now, layout);
+        self.act(now, output);
+    }
+
+    /// Returns the epoch of the layout, which is 0 until there is one with stores.
+    pub fn layout_epoch(&self) -> u64 {
+        self.replica.layout().epoch()
+    }
+
     /// Begins a step: rows whose lease has ended are taken from the program before it runs.
     pub(crate) fn begin_step(&mut self, now: Time, output: &mut Vec<Frame>) {
         if !std::mem::replace(&mut self.has_sessions, true) {

@@ -22,6 +22,8 @@
 //! device_id = 7
 //!
 //! [stores.a]                        # stores of resilient state; all form one chain, in the order of the file
+//! [operator]                        # optional: removes stores that crash from the chain, and adds others
+//! chain = 3                         # the length of the chain; other stores are spares
 //!
 //! [[links]]
 //! ends = ["h1", "s1:1"]
@@ -51,8 +53,14 @@ const SHORTEST_PATHS: &str = "shortest-paths";
 /// The rate in a file of a link without serialisation time.
 pub(crate) const UNLIMITED: &str = "unlimited";
 
-/// Maximum number of stores.
+/// Maximum number of stores of a chain.
 const MAX_STORES: usize = 5;
+
+/// Maximum number of stores with an operator, including spare ones.
+const MAX_OPERATED_STORES: usize = 16;
+
+/// Length of the chain with an operator, if the file gives none and there are that many stores.
+const CHAIN_LENGTH: usize = 3;
 
 const LINK_KEYS: [&str; 9] =
     ["rate", "delay", "loss", "corruption", "duplication", "reordering", "reorder_by", "queue", "mtu"];
@@ -63,11 +71,12 @@ pub fn read(file: FileId, text: &str, max_port: u32, diagnostics: &mut Diagnosti
     let Some(document) = document::parse(file, text, diagnostics) else { return topology };
     let mut reader = Reader { file, diagnostics, max_port };
     let top = document.get_ref();
-    reader.known(top, "a topology", &["defaults", "hosts", "switches", "stores", "links"]);
+    reader.known(top, "a topology", &["defaults", "hosts", "switches", "stores", "operator", "links"]);
     let defaults = reader.defaults(top);
     topology.lease = defaults.lease;
     reader.hosts(top, &mut topology);
     reader.stores(top, &mut topology);
+    reader.operator(top, &mut topology);
     reader.switches(top, &defaults, &mut topology);
     reader.links(top, &defaults, &mut topology);
     topology
@@ -154,9 +163,30 @@ impl Reader<'_> {
             let (neighbours, commands) = (Vec::new(), Vec::new());
             topology.hosts.push(Host { name, address, mac, gateway, neighbours, commands, is_store: true, span });
         }
-        if let Some(extra) = topology.hosts.get(topology.machines() + MAX_STORES) {
-            self.wrong(extra.span, format!("a chain has at most {MAX_STORES} stores"));
+        let is_operated = top.contains_key("operator");
+        let max = if is_operated { MAX_OPERATED_STORES } else { MAX_STORES };
+        if let Some(extra) = topology.hosts.get(topology.machines() + max) {
+            let what = if is_operated { "an operator" } else { "a chain" };
+            self.wrong(extra.span, format!("{what} has at most {max} stores"));
         }
+    }
+
+    /// `[operator]`, with `chain = 3` or without: it stands behind the stores.
+    fn operator(&mut self, top: &DeTable<'_>, topology: &mut Topology) {
+        let Some(table) = self.table(top, "operator") else { return };
+        let span = top.get_key_value("operator").map_or(Span::new(self.file, 0, 0), |(key, _)| self.span(key.span()));
+        self.known(table, "the operator", &["chain"]);
+        let stores = topology.stores().len();
+        if stores == 0 {
+            return self.wrong(span, "an operator needs stores: add [stores.NAME]");
+        }
+        let most = stores.min(MAX_STORES);
+        let chain = self.integer(table, "chain", 1..=most as u32);
+        topology.chain = Some(chain.map_or(most.min(CHAIN_LENGTH), |chain| chain as usize));
+        let mac = default_mac(topology.hosts.len());
+        let (name, address, gateway) = ("operator".to_owned(), None, None);
+        let (neighbours, commands) = (Vec::new(), Vec::new());
+        topology.hosts.push(Host { name, address, mac, gateway, neighbours, commands, is_store: true, span });
     }
 
     /// `lease = "100ms"`, from 1 ms to 1 minute.

@@ -12,7 +12,8 @@ pub use quantity::{Delay, NotAQuantity, Rate};
 /// A network, read by [`crate::read`] or made by [`crate::generate`]. It runs simulated or live.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Topology {
-    /// The hosts, in the order of the file, and behind them the stores, from the head of their chain to its tail.
+    /// The hosts, in the order of the file, and behind them the stores, from the head of their chain to its tail, and
+    /// their operator.
     pub hosts: Vec<Host>,
     /// The switches, in the order of the file.
     pub switches: Vec<TopologySwitch>,
@@ -20,6 +21,8 @@ pub struct Topology {
     pub links: Vec<Link>,
     /// Length of the leases that the stores give.
     pub lease: Lease,
+    /// Number of stores that the chain should have, if there is an operator. Other stores are spares.
+    pub chain: Option<usize>,
 }
 
 /// Length of a lease.
@@ -47,7 +50,7 @@ pub struct Host {
     pub neighbours: Vec<(Ipv4Addr, Address)>,
     /// Shell commands that it runs when it starts; live only.
     pub commands: Vec<String>,
-    /// Whether it is a store of resilient state. A store has no address and no traffic of its own.
+    /// Whether it is a store of resilient state, or their operator, which have no address and no traffic of their own.
     pub is_store: bool,
     /// Location of its name in the file.
     pub span: Span,
@@ -196,7 +199,12 @@ impl Topology {
 
     /// Returns the stores, by their indices among the hosts, from the head of their chain to its tail.
     pub fn stores(&self) -> std::ops::Range<usize> {
-        self.machines()..self.hosts.len()
+        self.machines()..self.hosts.len() - usize::from(self.chain.is_some())
+    }
+
+    /// Returns the operator of the stores, by its index among the hosts.
+    pub fn operator(&self) -> Option<usize> {
+        self.chain.and(self.hosts.len().checked_sub(1))
     }
 
     /// Returns the node with a name.

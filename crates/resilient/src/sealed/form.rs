@@ -101,6 +101,7 @@ fn peer(bytes: &[u8]) -> Option<Peer> {
     match kind {
         0 => Some(Peer::Switch(SwitchId(number))),
         1 => Some(Peer::Node(NodeId(number))),
+        2 if number == 0 => Some(Peer::Operator),
         _ => None,
     }
 }
@@ -110,6 +111,7 @@ pub(super) fn peer_bytes(peer: Peer) -> [u8; 5] {
     let (kind, number) = match peer {
         Peer::Switch(switch) => (0, switch.0),
         Peer::Node(node) => (1, node.0),
+        Peer::Operator => (2, 0),
     };
     let [a, b, c, d] = number.to_be_bytes();
     [kind, a, b, c, d]

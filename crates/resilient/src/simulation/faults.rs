@@ -1,44 +1,13 @@
-//! Faults of machines and of the network, and the operator's work.
+//! Faults of machines and of the network.
 
 use std::sync::Arc;
 
-use super::machine::{DriftingClock, Machine};
-use super::operator::NodeView;
+use super::machine::DriftingClock;
 use super::world::{World, WorldEvent};
-use crate::layout::{ChainMember, NodeId, ShardId, SwitchId};
-use crate::message::{Peer, StoreMessage};
+use crate::layout::{ChainMember, NodeId, SwitchId};
+use crate::message::Peer;
 use crate::mutant::Mutant;
 use crate::store::StoreNode;
-
-/// The operator's peer number: it is no node.
-const OPERATOR: Peer = Peer::Node(NodeId(u32::MAX));
-
-struct OperatorView<'a> {
-    nodes: &'a [Machine<StoreNode>],
-    suspected: Option<NodeId>,
-}
-
-impl OperatorView<'_> {
-    fn node(&self, member: ChainMember) -> Option<&StoreNode> {
-        let program = self.nodes[member.node.0 as usize].program.as_ref()?;
-        (program.member() == member).then_some(program)
-    }
-}
-
-impl NodeView for OperatorView<'_> {
-    fn living(&self, node: NodeId) -> Option<ChainMember> {
-        let program = self.nodes[node.0 as usize].program.as_ref()?;
-        (self.suspected != Some(node)).then_some(program.member())
-    }
-
-    fn is_active(&self, member: ChainMember, shard: ShardId, epoch: u64) -> bool {
-        self.node(member).is_some_and(|node| node.layout().epoch() == epoch && node.is_active(shard))
-    }
-
-    fn is_complete(&self, member: ChainMember, shard: ShardId, epoch: u64) -> bool {
-        self.node(member).is_some_and(|node| node.layout().epoch() == epoch && node.is_complete(shard))
-    }
-}
 
 impl World {
     fn happens(&mut self, chance: u64) -> bool {
@@ -110,30 +79,40 @@ impl World {
     }
 
     /// Keeps the messages of other nodes and the operator from a node, and from a switch those of the operator.
-    fn isolate(&mut self, node: NodeId) {
+    pub fn isolate(&mut self, node: NodeId) {
         let until = self.now + self.some_time();
         let others =
             (0..self.nodes.len() as u32).map(|other| Peer::Node(NodeId(other))).filter(|it| *it != Peer::Node(node));
-        others.chain([OPERATOR]).for_each(|other| self.network.block(Some(other), Some(Peer::Node(node)), until));
+        others.chain([Peer::Operator]).for_each(|other| self.network.block(Some(other), Some(Peer::Node(node)), until));
         let switch = Peer::Switch(SwitchId(self.random.below(self.switches.len() as u64) as u32));
-        self.network.block(Some(OPERATOR), Some(switch), until);
+        self.network.block(Some(Peer::Operator), Some(switch), until);
     }
 
     /// Whether each shard keeps an active member if this node loses its memory.
     fn may_lose(&self, node: u32) -> bool {
-        let view = OperatorView { nodes: &self.nodes, suspected: None };
-        let layout = &self.operator.layout;
-        layout.shards().zip(layout.chains()).all(|(shard, chain)| {
-            let others = chain.members.iter().filter(|member| member.node != NodeId(node));
-            chain.members.iter().all(|member| member.node != NodeId(node))
-                || others.into_iter().any(|member| view.is_active(*member, shard, layout.epoch()))
-        })
+        let layout = &self.operators.kept.layout;
+        let is_active = |member: &&ChainMember, shard| {
+            let program = self.nodes[member.node.0 as usize].program.as_ref();
+            program.is_some_and(|it| {
+                it.member() == **member && it.layout().epoch() == layout.epoch() && it.is_active(shard)
+            })
+        };
+        layout.epoch() > 0
+            && layout.shards().zip(layout.chains()).all(|(shard, chain)| {
+                let mut others = chain.members.iter().filter(|member| member.node != NodeId(node));
+                chain.members.iter().all(|member| member.node != NodeId(node))
+                    || others.any(|member| is_active(&member, shard))
+            })
     }
 
     fn crash(&mut self, peer: Peer) {
         let is_up = match peer {
+            Peer::Operator => false,
             Peer::Switch(switch) => self.switches[switch.0 as usize].program.take().is_some(),
             Peer::Node(node) => {
+                if !self.scenario.store.is_durable {
+                    self.note_amnesia(node.0);
+                }
                 // The disk may have written some records that it has not reported.
                 let disk = &mut self.disks[node.0 as usize];
                 let count = self.random.below(disk.writing() as u64 + 1) as usize;
@@ -150,6 +129,7 @@ impl World {
     fn pause(&mut self, peer: Peer, until: u64) {
         let now = self.now;
         let (paused_at, paused_until) = match peer {
+            Peer::Operator => return,
             Peer::Switch(switch) => {
                 let machine = &mut self.switches[switch.0 as usize];
                 (&mut machine.paused_at, &mut machine.paused_until)
@@ -173,7 +153,11 @@ impl World {
                 }
                 // A switch may start with an old layout.
                 let is_old = self.random.percent(50);
-                let layout = Arc::clone(if is_old { &self.first_layout } else { &self.operator.layout });
+                let layout = Arc::clone(match self.operators.kept.layout.epoch() {
+                    0 => &self.first_layout,
+                    _ if is_old => &self.first_layout,
+                    _ => &self.operators.kept.layout,
+                });
                 let model = self.new_switch(number, layout);
                 let clock = DriftingClock::draw(&mut self.random, self.scenario.drift_ppm);
                 let machine = &mut self.switches[number as usize];
@@ -183,6 +167,7 @@ impl World {
                 machine.wake_at = u64::MAX;
             }
             Peer::Node(NodeId(number)) => self.start_node(number),
+            Peer::Operator => {}
         }
     }
 
@@ -200,7 +185,7 @@ impl World {
             self.disks[number as usize].recover(config, me, seed, now)
         } else if self.mutation.is(Mutant::AmnesiaKeepsLife) {
             let me = ChainMember { node: NodeId(number), life: *life };
-            StoreNode::founding(config, me, seed, now, &self.operator.layout)
+            StoreNode::founding(config, me, seed, now, &self.operators.kept.layout)
         } else {
             *life += 1;
             let me = ChainMember { node: NodeId(number), life: *life };
@@ -214,34 +199,6 @@ impl World {
         self.node_effects(number);
     }
 
-    /// Lets the operator change the layout, and sends the layout to those that have an older one.
-    pub fn operate(&mut self) {
-        let suspected = self.happens(self.scenario.faults.suspicion).then(|| NodeId(self.some_node()));
-        if let Some(node) = suspected
-            && self.scenario.has_new_keys
-            && self.random.percent(50)
-        {
-            self.isolate(node);
-        }
-        self.operator.step(&mut self.random, &OperatorView { nodes: &self.nodes, suspected });
-        let layout = Arc::clone(&self.operator.layout);
-        let nodes = self.nodes.iter().map(|machine| machine.program.as_ref().map(|node| node.layout().epoch()));
-        let switches =
-            self.switches.iter().map(|machine| machine.program.as_ref().map(|model| model.replica.layout().epoch()));
-        let nodes = (0..).map(|number| Peer::Node(NodeId(number))).zip(nodes);
-        let switches = (0..).map(|number| Peer::Switch(SwitchId(number))).zip(switches);
-        let old: Vec<Peer> = nodes
-            .chain(switches)
-            .filter(|(_, epoch)| epoch.is_some_and(|epoch| epoch < layout.epoch()))
-            .map(|(peer, _)| peer)
-            .collect();
-        for peer in old {
-            if !self.has_faults || self.random.percent(70) {
-                self.send(OPERATOR, peer, StoreMessage::Layout(Arc::clone(&layout)));
-            }
-        }
-    }
-
     /// Ends all faults: the network delivers, and machines start; pauses end in time.
     pub fn heal(&mut self) {
         self.network.heal();
@@ -252,5 +209,6 @@ impl World {
         for number in 0..self.switches.len() as u32 {
             self.start(Peer::Switch(SwitchId(number)));
         }
+        self.heal_operators();
     }
 }

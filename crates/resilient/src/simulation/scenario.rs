@@ -20,6 +20,14 @@ pub struct Scenario {
     pub chain_length: usize,
     /// Whether the operator also removes the last node that has everything. Rows may then be unavailable, never wrong.
     pub is_operator_reckless: bool,
+    /// Number of operators that run at the same time. One is enough, more must do no harm.
+    pub operators: u32,
+    /// Whether the operators make the first layout. If not, it is there at the start.
+    pub is_unfounded: bool,
+    /// Number of requests without an answer after which the operators take a node for dead.
+    pub suspect_after: u32,
+    /// Longest time until a layout is kept.
+    pub keeper_ns: u64,
     /// Number of shards.
     pub shards: u16,
     /// Number of rows.
@@ -87,6 +95,10 @@ pub struct FaultChances {
     pub move_row: u64,
     /// The operator takes a living node for dead.
     pub suspicion: u64,
+    /// An operator crashes, and starts again.
+    pub operator_crash: u64,
+    /// A person gives the operator a command.
+    pub command: u64,
 }
 
 impl Scenario {
@@ -115,6 +127,10 @@ impl Scenario {
             nodes: chain_length as u32 + random.below(3) as u32,
             chain_length,
             is_operator_reckless: random.percent(20),
+            operators: 1,
+            is_unfounded: false,
+            suspect_after: 2,
+            keeper_ns: 1,
             shards: 1 + random.below(2) as u16,
             rows: random.pick(&[(2, 1), (1, 2), (1, 3), (1, 5)]),
             keys: 0,
@@ -153,7 +169,18 @@ impl Scenario {
             ScenarioFocus::Leases => scenario.focus_on_leases(),
             ScenarioFocus::Chains => scenario.focus_on_chains(),
         }
+        scenario.draw_operators(random);
         scenario
+    }
+
+    /// Draws what concerns operators.
+    fn draw_operators(&mut self, random: &mut SplitMix64) {
+        self.operators = random.pick(&[(2, 1), (1, 2)]);
+        self.is_unfounded = random.percent(25);
+        self.suspect_after = random.pick(&[(1, 2), (1, 5)]);
+        self.keeper_ns = random.pick(&[(1, 1), (1, 3 * MILLISECOND)]);
+        self.faults.operator_crash = random.pick(&[(2, 0), (1, 15), (1, 60)]);
+        self.faults.command = random.pick(&[(2, 0), (1, 10), (1, 40)]);
     }
 
     /// Lets sessions end while their switches still work, and replies come late: one node, few rows.
@@ -201,6 +228,8 @@ impl FaultChances {
             partition: chance(200),
             move_row: chance(200),
             suspicion: chance(150),
+            operator_crash: 0,
+            command: 0,
         }
     }
 }

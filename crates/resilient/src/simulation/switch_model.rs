@@ -1,6 +1,7 @@
 //! A switch with a replica: parks packets whose rows it does not own, and holds outputs.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 
 use foldhash::fast::FixedState;
 use switch::Time;
@@ -8,7 +9,7 @@ use switch::Time;
 use super::lookup::{self, Lookup};
 use super::program::{ProgramInput, RowNumber, RowProgram, number_of, values_of};
 use crate::history::Specification;
-use crate::layout::NodeId;
+use crate::layout::{NodeId, StoreLayout};
 use crate::message::{IfMissing, RefusalReason, StoreMessage};
 use crate::mutant::{Mutant, Mutation};
 use crate::replica::{ReplicaEvent, StateReplica};
@@ -183,6 +184,12 @@ impl SwitchModel {
     /// Takes a message.
     pub fn receive(&mut self, now: Time, from: NodeId, message: &StoreMessage, effects: &mut Vec<SwitchEffect>) {
         self.replica.receive(now, from, message);
+        self.take_events(now, effects);
+    }
+
+    /// Takes a layout from the operator.
+    pub fn set_layout(&mut self, now: Time, layout: &Arc<StoreLayout>, effects: &mut Vec<SwitchEffect>) {
+        self.replica.set_layout(now, layout);
         self.take_events(now, effects);
     }
 

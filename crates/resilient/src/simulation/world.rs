@@ -10,7 +10,7 @@ use super::disk::NodeDisk;
 use super::lookup::{self, Lookup, LookupHistory};
 use super::machine::{DriftingClock, Machine};
 use super::network::LossyNetwork;
-use super::operator::LayoutOperator;
+use super::operator::Operators;
 use super::program::{ProgramInput, RowProgram};
 use super::record::RunHistory;
 use super::scenario::Scenario;
@@ -19,6 +19,7 @@ use super::{SimulationReport, Violation};
 use crate::layout::{ChainMember, NodeId, StoreLayout, SwitchId};
 use crate::message::{Peer, StoreMessage};
 use crate::mutant::{Mutant, Mutation};
+use crate::operator::LayoutRecord;
 use crate::replica::StateReplica;
 use crate::row::RowId;
 use crate::store::{StoreEvent, StoreNode};
@@ -26,7 +27,7 @@ use crate::store::{StoreEvent, StoreNode};
 /// Group of the simulated rows.
 const GROUP: u64 = 1;
 
-/// Interval at which faults are drawn and the operator acts.
+/// Interval at which faults are drawn.
 pub(super) const FAULT_INTERVAL_NS: u64 = 2_000_000;
 
 /// Time after which there are other keys, if there are new ones.
@@ -35,14 +36,45 @@ const NEW_KEYS_NS: u64 = 10_000_000;
 /// An event. Those of a machine carry the number of its start.
 #[derive(Debug)]
 pub(super) enum WorldEvent {
-    Deliver { from: Peer, to: Peer, message: StoreMessage },
-    Input { switch: u32, start: u64, input: SwitchInput },
-    LookUp { switch: u32, start: u64, lookup: SwitchLookup },
-    Wake { peer: Peer, at: u64 },
-    Synced { node: u32, start: u64, up_to: u64 },
-    Start { peer: Peer },
+    Deliver {
+        from: Peer,
+        to: Peer,
+        message: StoreMessage,
+    },
+    Input {
+        switch: u32,
+        start: u64,
+        input: SwitchInput,
+    },
+    LookUp {
+        switch: u32,
+        start: u64,
+        lookup: SwitchLookup,
+    },
+    Wake {
+        peer: Peer,
+        at: u64,
+    },
+    Synced {
+        node: u32,
+        start: u64,
+        up_to: u64,
+    },
+    Start {
+        peer: Peer,
+    },
     Faults,
     NextInput,
+    WakeOperator {
+        number: u32,
+        start: u64,
+    },
+    /// An operator's record reaches the keeper.
+    Commit {
+        number: u32,
+        start: u64,
+        record: LayoutRecord,
+    },
 }
 
 struct ScheduledEvent {
@@ -86,7 +118,7 @@ pub(super) struct World {
     /// The life of each node.
     pub lives: Vec<u64>,
     pub network: LossyNetwork,
-    pub operator: LayoutOperator,
+    pub operators: Operators,
     /// The layout of a switch that knows no newer one.
     pub first_layout: Arc<StoreLayout>,
     /// The switch that gets most inputs of a row.
@@ -122,7 +154,7 @@ fn run(seed: u64, mutant: Option<Mutant>, trace: Option<Vec<String>>) -> (Simula
     world.history.judge(world.scenario.rows, program, &mut report);
     (report.lookups, report.answered_lookups) = world.lookups.counts();
     report.violations.extend(world.lookups.contradictions().into_iter().map(Violation::Lookups));
-    report.layouts = world.operator.layout.epoch();
+    report.layouts = world.operators.kept.layout.epoch();
     if let Some(trace) = &mut world.trace {
         for row in 0..world.scenario.rows {
             trace.extend(world.history.of_row(row).iter().map(|call| format!("row {row}: {call:?}")));
@@ -135,7 +167,7 @@ fn run(seed: u64, mutant: Option<Mutant>, trace: Option<Vec<String>>) -> (Simula
 impl World {
     fn new(scenario: Scenario, mut random: SplitMix64, mutation: Mutation, mut trace: Option<Vec<String>>) -> World {
         trace.iter_mut().for_each(|trace| trace.push(format!("{scenario:#?}")));
-        let operator = LayoutOperator::new(&mut random, &scenario);
+        let operators = Operators::new(&mut random, &scenario, mutation);
         let homes = (0..scenario.rows).map(|_| random.below(u64::from(scenario.switches)) as u32).collect();
         let mut world = World {
             random,
@@ -147,8 +179,8 @@ impl World {
             disks: (0..scenario.nodes).map(|_| NodeDisk::default()).collect(),
             lives: vec![1; scenario.nodes as usize],
             network: LossyNetwork::default(),
-            first_layout: Arc::clone(&operator.layout),
-            operator,
+            first_layout: operators.first_layout(scenario.shards),
+            operators,
             homes,
             history: RunHistory::default(),
             lookups: LookupHistory::default(),
@@ -165,7 +197,7 @@ impl World {
     fn start_all(&mut self) {
         for switch in 0..self.scenario.switches {
             let clock = DriftingClock::draw(&mut self.random, self.scenario.drift_ppm);
-            let layout = Arc::clone(&self.operator.layout);
+            let layout = Arc::clone(&self.first_layout);
             let model = self.new_switch(switch, layout);
             self.switches.push(Machine::new(model, clock));
         }
@@ -173,12 +205,13 @@ impl World {
             let clock = DriftingClock::draw(&mut self.random, self.scenario.drift_ppm);
             let me = ChainMember { node: NodeId(node), life: 1 };
             let seed = self.random.next_u64();
-            let layout = Arc::clone(&self.operator.layout);
+            let layout = Arc::clone(&self.first_layout);
             let program = StoreNode::founding(self.scenario.store, me, seed, clock.read(0), &layout);
             self.nodes.push(Machine::new(program, clock));
             self.node_effects(node);
             self.sync(node, u64::MAX);
         }
+        self.start_operators();
         self.schedule(FAULT_INTERVAL_NS, WorldEvent::Faults);
         self.schedule(0, WorldEvent::NextInput);
     }
@@ -221,7 +254,7 @@ impl World {
             self.schedule_input(switch, row, ProgramInput::Read);
         }
         self.run_until(self.now + 10 * lease_ns);
-        if !self.scenario.is_operator_reckless {
+        if !self.scenario.is_operator_reckless && !self.operators.has_lost_rows {
             self.history.expect_outputs(first);
             let silent = self.lookups.silent(first_lookup).map(|lookup| format!("{lookup:?} has no output"));
             self.report.violations.extend(silent.map(Violation::Lookups));
@@ -244,15 +277,15 @@ impl World {
         match event {
             WorldEvent::Faults => {
                 self.draw_faults();
-                // The operator is slow: a machine may crash and be back before it is missed.
-                if self.now > self.scenario.faults_ns || self.random.percent(50) {
-                    self.operate();
-                }
+                self.draw_operator_faults();
                 self.schedule(self.now + FAULT_INTERVAL_NS, WorldEvent::Faults);
             }
             WorldEvent::NextInput if self.has_faults => self.next_input(),
             WorldEvent::NextInput => {}
             WorldEvent::Start { peer } => self.start(peer),
+            WorldEvent::WakeOperator { number, start } => self.wake_operator(number, start),
+            WorldEvent::Commit { number, start, record } => self.commit(number, start, &record),
+            WorldEvent::Deliver { from, to: Peer::Operator, message } => self.receive_as_operator(from, &message),
             event => self.dispatch_machine(event),
         }
     }
@@ -264,11 +297,12 @@ impl World {
             WorldEvent::Input { switch, .. } | WorldEvent::LookUp { switch, .. } => Peer::Switch(SwitchId(*switch)),
             WorldEvent::Wake { peer, .. } => *peer,
             WorldEvent::Synced { node, .. } => Peer::Node(NodeId(*node)),
-            WorldEvent::Start { .. } | WorldEvent::Faults | WorldEvent::NextInput => return,
+            _ => return,
         };
         let paused_until = match peer {
             Peer::Switch(switch) => self.switches[switch.0 as usize].paused_until,
             Peer::Node(node) => self.nodes[node.0 as usize].paused_until,
+            Peer::Operator => return,
         };
         if paused_until > self.now {
             return self.put_off(paused_until, event);
@@ -276,6 +310,7 @@ impl World {
         match peer {
             Peer::Switch(switch) => self.run_switch(switch.0, event),
             Peer::Node(node) => self.run_node(node.0, event),
+            Peer::Operator => {}
         }
     }
 
@@ -287,6 +322,9 @@ impl World {
         match event {
             WorldEvent::Deliver { from: Peer::Node(from), message, .. } => {
                 program.receive(now, from, &message, &mut effects);
+            }
+            WorldEvent::Deliver { from: Peer::Operator, message: StoreMessage::Layout(layout), .. } => {
+                program.set_layout(now, &layout, &mut effects);
             }
             WorldEvent::Input { start, input, .. } if start == machine.starts => {
                 program.input(now, input, &mut effects);
@@ -370,6 +408,7 @@ impl World {
         let wake_at = match peer {
             Peer::Switch(switch) => &mut self.switches[switch.0 as usize].wake_at,
             Peer::Node(node) => &mut self.nodes[node.0 as usize].wake_at,
+            Peer::Operator => return,
         };
         if at < *wake_at {
             *wake_at = at;
@@ -379,10 +418,10 @@ impl World {
 
     pub fn send(&mut self, from: Peer, to: Peer, message: StoreMessage) {
         self.report.messages += 1;
-        if let Some(trace) = &mut self.trace {
-            trace.push(format!("{} {from:?} to {to:?}: {message:?}", self.now));
-        }
-        let arrivals = self.network.arrivals(&mut self.random, &self.scenario, self.now, (from, to));
+        self.trace(|| format!("{from:?} to {to:?}: {message:?}"));
+        let is_of_operator = [from, to].contains(&Peer::Operator);
+        let random = if is_of_operator { &mut self.operators.random } else { &mut self.random };
+        let arrivals = self.network.arrivals(random, &self.scenario, self.now, (from, to));
         match arrivals {
             [Some(first), Some(second)] => {
                 self.schedule(second, WorldEvent::Deliver { from, to, message: message.clone() });
@@ -390,6 +429,13 @@ impl World {
             }
             [Some(at), None] | [None, Some(at)] => self.schedule(at, WorldEvent::Deliver { from, to, message }),
             [None, None] => {}
+        }
+    }
+
+    /// Adds a line to the trace.
+    pub fn trace(&mut self, line: impl FnOnce() -> String) {
+        if let Some(trace) = &mut self.trace {
+            trace.push(format!("{} {}", self.now, line()));
         }
     }
 

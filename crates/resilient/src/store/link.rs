@@ -53,10 +53,12 @@ pub(super) struct SuccessorLink {
     pub due: Option<Time>,
     /// Whether a message has to be sent even without operations.
     must_send: bool,
+    /// Whether the successor is a member, and has not reported that it is active.
+    awaits_active: bool,
 }
 
 impl SuccessorLink {
-    pub fn new(to: ChainMember) -> SuccessorLink {
+    pub fn new(to: ChainMember, is_member: bool) -> SuccessorLink {
         SuccessorLink {
             to,
             state: LinkState::Unknown,
@@ -65,7 +67,14 @@ impl SuccessorLink {
             window: FIRST_WINDOW,
             due: None,
             must_send: true,
+            awaits_active: is_member,
         }
+    }
+
+    /// Begins again in a new layout. A successor that has it later than this node refuses what is sent before.
+    pub fn enter_layout(&mut self, is_member: bool) {
+        self.awaits_active = is_member;
+        self.resend();
     }
 
     /// Goes back to what the successor has reported.
@@ -91,7 +100,7 @@ impl SuccessorLink {
     /// Whether something was sent that the successor has not reported.
     fn is_waiting(&self) -> bool {
         let has_chunk = matches!(self.state, LinkState::Copying(cursor) if cursor.sent_at.is_some());
-        self.sent > self.acked || has_chunk || matches!(self.state, LinkState::Unknown)
+        self.sent > self.acked || has_chunk || self.awaits_active || matches!(self.state, LinkState::Unknown)
     }
 
     fn is_starting_copy(&self) -> bool {
@@ -161,6 +170,7 @@ impl ShardNode {
             }
         }
         link.sent = link.sent.max(link.acked);
+        link.awaits_active &= !progress.is_active;
         // Only progress puts off the next retransmission.
         if link.position() != before {
             link.window = (2 * link.window).min(MAX_WINDOW);

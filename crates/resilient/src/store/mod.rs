@@ -30,8 +30,8 @@ use std::sync::Arc;
 
 use switch::Time;
 
-use crate::layout::{ChainMember, ShardId, StoreLayout};
-use crate::message::{Peer, Request, RequestBody, StoreMessage};
+use crate::layout::{ChainMember, FIRST_EPOCH, ShardId, StoreLayout};
+use crate::message::{NodeStatus, Peer, Request, RequestBody, StatusRequest, StoreMessage};
 use crate::mutant::{Mutant, Mutation};
 pub use group_commit::{CommitBatch, EntryChange, GroupCommit};
 use outbox::Outbox;
@@ -165,7 +165,7 @@ impl StoreNode {
         let mut node = StoreNode::joining(config, me, seed);
         node.set_layout(now, layout);
         let mut context = context!(node, now);
-        for shard in node.shards.iter_mut().flatten().filter(|shard| shard.is_member()) {
+        for shard in node.shards.iter_mut().flatten().filter(|shard| shard.is_member() && !shard.is_active) {
             shard.found(&mut context);
         }
         node
@@ -213,11 +213,13 @@ impl StoreNode {
         self.outbox.persisted(up_to);
     }
 
-    /// Takes a layout, if it is newer.
+    /// Takes a layout, if it is newer. A node in its first life that has had none founds the shards that the very first
+    /// layout makes it a member of: they are empty and complete.
     pub fn set_layout(&mut self, now: Time, layout: &Arc<StoreLayout>) {
         if layout.epoch() <= self.layout.epoch() {
             return;
         }
+        let was_new = self.layout.epoch() == 0;
         self.layout = Arc::clone(layout);
         if !self.config.mutation.is(Mutant::LayoutUnpersisted) {
             let left = layout.shards().filter(|shard| self.leaves(*shard)).collect();
@@ -225,13 +227,17 @@ impl StoreNode {
         }
         self.shards.resize_with(layout.chains().len(), || None);
         let mut context = context!(self, now);
+        // Nothing passes the first chain without all of its members, so there is nothing that this one could lack.
+        let is_founder = was_new && layout.epoch() == FIRST_EPOCH && self.me.life_count() == 1;
         for (id, chain) in layout.shards().zip(layout.chains()) {
             let shard = &mut self.shards[usize::from(id.0)];
             let is_in = chain.position(self.me).is_some() || chain.learner == Some(self.me);
             if is_in {
-                shard
-                    .get_or_insert_with(|| Box::new(ShardNode::new(id, context.random.next_u64())))
-                    .take_role(&mut context, false);
+                let shard = shard.get_or_insert_with(|| Box::new(ShardNode::new(id, context.random.next_u64())));
+                shard.take_role(&mut context, false);
+                if is_founder && shard.is_member() {
+                    shard.found(&mut context);
+                }
             } else if let Some(mut removed) = shard.take() {
                 removed.clear(&mut context);
             }
@@ -254,7 +260,8 @@ impl StoreNode {
             StoreMessage::Progress(progress) => progress.layout,
             StoreMessage::Layout(layout) => return self.set_layout(now, layout),
             StoreMessage::LayoutRequest(epoch) => return self.send_layout(from, *epoch),
-            StoreMessage::Reply(_) => return,
+            StoreMessage::StatusRequest(request) => return self.send_status(from, *request),
+            StoreMessage::Reply(_) | StoreMessage::Status(_) => return,
         };
         if epoch != self.layout.epoch() && !self.config.mutation.is(Mutant::LayoutIgnored) {
             return self.refuse(from, epoch);
@@ -308,6 +315,20 @@ impl StoreNode {
         if epoch < self.layout.epoch() {
             self.outbox.send(to, StoreMessage::Layout(Arc::clone(&self.layout)));
         }
+    }
+
+    /// Answers the operator. The answer waits for the disk as any message does.
+    fn send_status(&mut self, from: Peer, request: StatusRequest) {
+        if from != Peer::Operator {
+            return;
+        }
+        self.send_layout(from, request.layout);
+        let shards = self.layout.shards().zip(&self.shards).filter_map(|(id, shard)| {
+            let (is_active, is_complete) = (self.is_active(id), self.is_complete(id));
+            shard.as_ref().map(|shard| shard.status(is_active, is_complete))
+        });
+        let (life, layout, shards) = (self.me.life, self.layout.epoch(), shards.collect());
+        self.outbox.send(from, StoreMessage::Status(NodeStatus { number: request.number, life, layout, shards }));
     }
 
     /// Sends operations to successors and reports to predecessors.

@@ -13,8 +13,8 @@ use super::record::{ShardChange, ShardState, StoreRecord};
 use super::row_table::RowTable;
 use super::waiters::WaiterQueues;
 use crate::expiry_ns;
-use crate::layout::ShardId;
-use crate::message::{Content, CopyChunk, Operation, OwnerId, ReplyBody};
+use crate::layout::{ChainMember, ShardId};
+use crate::message::{Content, CopyChunk, Operation, OwnerId, ReplyBody, ShardStatus};
 use crate::mutant::Mutant;
 
 /// Number of sessions above which ended ones are removed.
@@ -99,6 +99,13 @@ impl ShardNode {
         self.rows.len()
     }
 
+    /// Returns what the operator wants to know.
+    pub fn status(&self, is_active: bool, is_complete: bool) -> ShardStatus {
+        let (rows, log) = (self.rows.len() as u64, self.log.len() as u64);
+        let lag = self.log.last().saturating_sub(self.stable);
+        ShardStatus { shard: self.shard, is_active, is_complete, rows, log, lag }
+    }
+
     /// Makes the node one that has all rows: none.
     pub fn found(&mut self, context: &mut ShardContext<'_>) {
         self.content = Content::Complete;
@@ -134,7 +141,7 @@ impl ShardNode {
     pub fn clear(&mut self, context: &mut ShardContext<'_>) {
         let cleared = ShardNode::new(self.shard, context.random.next_u64());
         let ShardNode { is_head, is_tail, is_member, .. } = *self;
-        let link = self.link.as_ref().map(|link| SuccessorLink::new(link.to));
+        let link = self.link.as_ref().map(|link| SuccessorLink::new(link.to, !self.is_tail));
         *self = ShardNode { is_head, is_tail, is_member, link, grace_until: self.grace_until, ..cleared };
         self.persist(context, |_| ShardChange::Cleared);
     }
@@ -158,11 +165,12 @@ impl ShardNode {
         self.early.clear();
         self.next_chunk = None;
         self.floor = self.log.last();
+        let is_member = |to: ChainMember| chain.position(to).is_some();
         match chain.successor(context.me) {
             Some(to) if self.link.as_ref().is_some_and(|link| link.to == to && !is_restart) => {
-                self.link.iter_mut().for_each(SuccessorLink::resend);
+                self.link.iter_mut().for_each(|link| link.enter_layout(is_member(to)));
             }
-            successor => self.link = successor.map(SuccessorLink::new),
+            successor => self.link = successor.map(|to| SuccessorLink::new(to, is_member(to))),
         }
         self.report_due = true;
     }

@@ -112,6 +112,7 @@ impl ShardNode {
             content: self.content,
             applied: self.log.last(),
             stable: self.stable,
+            is_active: self.is_active,
         };
         context.outbox.send_node(predecessor.node, StoreMessage::Progress(progress));
     }

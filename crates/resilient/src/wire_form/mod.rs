@@ -113,6 +113,8 @@ mod kind {
     pub const PROGRESS: u8 = 4;
     pub const LAYOUT: u8 = 5;
     pub const LAYOUT_REQUEST: u8 = 6;
+    pub const STATUS_REQUEST: u8 = 7;
+    pub const STATUS: u8 = 8;
 }
 
 fn reason_number(reason: RefusalReason) -> u8 {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::layout::{ChainMember, NodeId, ShardChain, ShardId, StoreLayout, SwitchId};
 use crate::message::{
-    Content, CopyChunk, CreatedRow, Forward, IfMissing, NumberPool, Operation, OwnerId, Progress, RefusalReason, Reply,
-    ReplyBody, Request, RequestBody, RowRecord, StoreMessage,
+    Content, CopyChunk, CreatedRow, Forward, IfMissing, NodeStatus, NumberPool, Operation, OwnerId, Progress,
+    RefusalReason, Reply, ReplyBody, Request, RequestBody, RowRecord, ShardStatus, StatusRequest, StoreMessage,
 };
 use crate::row::{RowId, RowValues};
 
@@ -93,9 +93,14 @@ impl MessageReader<'_> {
                 content: self.content()?,
                 applied: self.u64()?,
                 stable: self.u64()?,
+                is_active: self.flag()?,
             }),
             kind::LAYOUT => StoreMessage::Layout(Arc::new(self.layout()?)),
             kind::LAYOUT_REQUEST => StoreMessage::LayoutRequest(self.u64()?),
+            kind::STATUS_REQUEST => {
+                StoreMessage::StatusRequest(StatusRequest { number: self.u64()?, layout: self.u64()? })
+            }
+            kind::STATUS => StoreMessage::Status(self.status()?),
             _ => return Err(MalformedMessage),
         })
     }
@@ -222,5 +227,22 @@ impl MessageReader<'_> {
             Ok(ShardChain { members: reader.list(count, Self::member)?, learner: reader.option(Self::member)? })
         })?;
         Ok(StoreLayout::new(epoch, chains))
+    }
+
+    fn status(&mut self) -> Read<NodeStatus> {
+        let (number, life, layout) = (self.u64()?, self.u64()?, self.u64()?);
+        let count = usize::from(self.u16()?);
+        Ok(NodeStatus { number, life, layout, shards: self.list(count, Self::shard_status)? })
+    }
+
+    fn shard_status(&mut self) -> Read<ShardStatus> {
+        Ok(ShardStatus {
+            shard: ShardId(self.u16()?),
+            is_active: self.flag()?,
+            is_complete: self.flag()?,
+            rows: self.u64()?,
+            log: self.u64()?,
+            lag: self.u64()?,
+        })
     }
 }

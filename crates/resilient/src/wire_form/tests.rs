@@ -8,8 +8,8 @@ use switch::Time;
 use super::*;
 use crate::layout::{ChainMember, NodeId, ShardChain, ShardId, StoreLayout, SwitchId};
 use crate::message::{
-    Content, CopyChunk, CreatedRow, Forward, IfMissing, NumberPool, Operation, OwnerId, Peer, Progress, Reply,
-    ReplyBody, Request, RequestBody, RowRecord,
+    Content, CopyChunk, CreatedRow, Forward, IfMissing, NodeStatus, NumberPool, Operation, OwnerId, Peer, Progress,
+    Reply, ReplyBody, Request, RequestBody, RowRecord, ShardStatus, StatusRequest,
 };
 use crate::replica::{ReplicaConfig, StateReplica};
 use crate::row::{RowId, RowValues};
@@ -152,7 +152,7 @@ impl Random {
             _ => Content::Complete,
         };
         let (layout, applied, stable) = (self.number(), self.number(), self.number());
-        Progress { layout, shard: self.shard(), content, applied, stable }
+        Progress { layout, shard: self.shard(), content, applied, stable, is_active: self.rng.below(2) > 0 }
     }
 
     fn layout(&mut self) -> StoreLayout {
@@ -163,8 +163,19 @@ impl Random {
         StoreLayout::new(self.number(), self.list(5, chain))
     }
 
+    fn shard_status(&mut self) -> ShardStatus {
+        let (is_active, is_complete) = (self.rng.below(2) > 0, self.rng.below(2) > 0);
+        let (rows, log, lag) = (self.number(), self.number(), self.number());
+        ShardStatus { shard: self.shard(), is_active, is_complete, rows, log, lag }
+    }
+
+    fn status(&mut self) -> NodeStatus {
+        let (number, life, layout) = (self.number(), self.number(), self.number());
+        NodeStatus { number, life, layout, shards: self.list(4, Self::shard_status) }
+    }
+
     fn message(&mut self) -> StoreMessage {
-        match self.rng.below(6) {
+        match self.rng.below(8) {
             0 => {
                 let (layout, owner) = (self.number(), self.owner());
                 StoreMessage::Request(Request { layout, owner, body: self.request() })
@@ -173,6 +184,8 @@ impl Random {
             2 => StoreMessage::Forward(self.forward()),
             3 => StoreMessage::Progress(self.progress()),
             4 => StoreMessage::Layout(Arc::new(self.layout())),
+            5 => StoreMessage::Status(self.status()),
+            6 => StoreMessage::StatusRequest(StatusRequest { number: self.number(), layout: self.number() }),
             _ => StoreMessage::LayoutRequest(self.number()),
         }
     }
@@ -255,8 +268,9 @@ fn messages_that_nobody_sends_leave_the_machines_standing() {
         let mut now = Time::ZERO;
         for _ in 0..300 {
             now = now.after_ns(random.rng.below(20_000_000));
-            let from = match random.rng.below(2) {
+            let from = match random.rng.below(3) {
                 0 => Peer::Switch(SwitchId(random.rng.below(3) as u32)),
+                1 => Peer::Operator,
                 _ => Peer::Node(NodeId(random.rng.below(4) as u32)),
             };
             let row = random.row();

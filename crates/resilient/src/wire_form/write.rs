@@ -2,8 +2,8 @@
 
 use crate::layout::{ChainMember, StoreLayout};
 use crate::message::{
-    Content, CopyChunk, CreatedRow, Forward, IfMissing, NumberPool, Operation, OwnerId, Progress, Reply, ReplyBody,
-    Request, RequestBody, RowRecord, StoreMessage,
+    Content, CopyChunk, CreatedRow, Forward, IfMissing, NodeStatus, NumberPool, Operation, OwnerId, Progress, Reply,
+    ReplyBody, Request, RequestBody, RowRecord, ShardStatus, StatusRequest, StoreMessage,
 };
 use crate::row::{RowId, RowValues};
 
@@ -71,13 +71,14 @@ impl MessageWriter<'_> {
                 self.u8(kind::FORWARD);
                 self.forward(forward);
             }
-            StoreMessage::Progress(Progress { layout, shard, content, applied, stable }) => {
+            StoreMessage::Progress(Progress { layout, shard, content, applied, stable, is_active }) => {
                 self.u8(kind::PROGRESS);
                 self.u64(*layout);
                 self.u16(shard.0);
                 self.content(*content);
                 self.u64(*applied);
                 self.u64(*stable);
+                self.u8(u8::from(*is_active));
             }
             StoreMessage::Layout(layout) => {
                 self.u8(kind::LAYOUT);
@@ -86,6 +87,15 @@ impl MessageWriter<'_> {
             StoreMessage::LayoutRequest(epoch) => {
                 self.u8(kind::LAYOUT_REQUEST);
                 self.u64(*epoch);
+            }
+            StoreMessage::StatusRequest(StatusRequest { number, layout }) => {
+                self.u8(kind::STATUS_REQUEST);
+                self.u64(*number);
+                self.u64(*layout);
+            }
+            StoreMessage::Status(status) => {
+                self.u8(kind::STATUS);
+                self.status(status);
             }
         }
     }
@@ -268,6 +278,22 @@ impl MessageWriter<'_> {
             chain.members.iter().for_each(|member| self.member(*member));
             self.u8(u8::from(chain.learner.is_some()));
             chain.learner.iter().for_each(|member| self.member(*member));
+        }
+    }
+
+    fn status(&mut self, status: &NodeStatus) {
+        let NodeStatus { number, life, layout, shards } = status;
+        self.u64(*number);
+        self.u64(*life);
+        self.u64(*layout);
+        self.u16(shards.len() as u16);
+        for ShardStatus { shard, is_active, is_complete, rows, log, lag } in shards {
+            self.u16(shard.0);
+            self.u8(u8::from(*is_active));
+            self.u8(u8::from(*is_complete));
+            self.u64(*rows);
+            self.u64(*log);
+            self.u64(*lag);
         }
     }
 }

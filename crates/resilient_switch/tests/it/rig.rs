@@ -194,6 +194,7 @@ impl Rig {
                     store.flush(self.now);
                     self.store_events(node.0);
                 }
+                Peer::Operator => unreachable!("there is no operator"),
             }
         }
         let due: Vec<u32> = self.switches.keys().copied().collect();

@@ -16,6 +16,7 @@ mod replication;
 mod report;
 mod series;
 mod simulate;
+mod simulated_operator;
 mod simulated_store;
 mod simulated_switch;
 mod tables;

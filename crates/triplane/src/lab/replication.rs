@@ -6,20 +6,23 @@ use std::sync::Arc;
 
 use lab::{Node, Topology};
 use resilient::{
-    ChainMember, ClusterFingerprint, ClusterKey, DatagramSealer, NodeId, Peer, ReplicaConfig, ShardChain, StoreConfig,
-    StoreLayout, SwitchId,
+    ChainMember, ClusterFingerprint, ClusterKey, DatagramSealer, NodeId, OperatorConfig, Peer, ReplicaConfig,
+    ShardChain, StoreConfig, StoreLayout, SwitchId,
 };
-use resilient_switch::{InBand, ResilientConfig, ResilientSwitch, StoreRoute};
+use resilient_switch::{InBand, ResilientConfig, ResilientSwitch, StoreRoute, in_band};
 use rng::SplitMix64;
 use switch::{PortId, RowSwitch};
 
 /// How the switches with resilient state and the stores of a lab work together.
 #[derive(Clone, Debug)]
 pub struct Replication {
+    /// The layout with which switches start: without stores if an operator makes the first one.
     pub layout: Arc<StoreLayout>,
     lease_ns: u64,
     /// The stores by node number, which is their place behind the machines plus 1.
     stores: Vec<Ipv4Addr>,
+    /// Number of stores that the chain should have, if there is an operator.
+    chain: Option<usize>,
     /// The switches with resilient state.
     resilient: BTreeSet<usize>,
     /// The addresses and routes of all switches. Those without resilient state only pass messages on.
@@ -41,6 +44,9 @@ fn store_address(number: usize) -> Ipv4Addr {
     Ipv4Addr::new(198, 18, 0, number as u8 + 1)
 }
 
+/// Address of the operator.
+const OPERATOR_ADDRESS: Ipv4Addr = Ipv4Addr::new(198, 18, 1, 1);
+
 /// Returns the address of a switch.
 fn switch_address(switch: usize) -> Ipv4Addr {
     let [high, low] = (switch as u16 + 1).to_be_bytes();
@@ -59,7 +65,8 @@ impl Replication {
             return Ok(None);
         }
         let mut routes: BTreeMap<usize, BTreeMap<Node, PortId>> = BTreeMap::new();
-        let targets = stores.clone().map(Node::Host).chain(resilient.iter().copied().map(Node::Switch));
+        let operator = topology.operator();
+        let targets = stores.clone().chain(operator).map(Node::Host).chain(resilient.iter().copied().map(Node::Switch));
         for target in targets {
             for (switch, port) in ports_towards(topology, target) {
                 routes.entry(switch).or_default().insert(target, port);
@@ -67,7 +74,10 @@ impl Replication {
         }
         let no_way = |switch: usize| {
             let routes = routes.get(&switch);
-            let missing = stores.clone().find(|store| !routes.is_some_and(|it| it.contains_key(&Node::Host(*store))));
+            let missing = stores
+                .clone()
+                .chain(operator)
+                .find(|store| !routes.is_some_and(|it| it.contains_key(&Node::Host(*store))));
             missing.map(|store| Unreachable { switch, store })
         };
         let unreachable: Vec<Unreachable> = resilient.iter().filter_map(|switch| no_way(*switch)).collect();
@@ -81,6 +91,9 @@ impl Replication {
             let (mut ways, mut others) = (BTreeMap::new(), BTreeMap::new());
             for (node, port) in to {
                 match node {
+                    Node::Host(host) if Some(host) == operator => {
+                        ways.insert(in_band::OPERATOR, StoreRoute { address: OPERATOR_ADDRESS, port });
+                    }
                     Node::Host(store) => {
                         let address = store_address(store - first);
                         ways.insert(node_id(store - first), StoreRoute { address, port });
@@ -91,7 +104,11 @@ impl Replication {
             (switch, InBand::new(switch_address(switch), ways, others))
         };
         Ok(Some(Replication {
-            layout: Arc::new(StoreLayout::new(1, vec![chain])),
+            layout: Arc::new(match operator {
+                Some(_) => StoreLayout::new(0, vec![ShardChain::default()]),
+                None => StoreLayout::new(1, vec![chain]),
+            }),
+            chain: topology.chain,
             lease_ns: topology.lease.0.as_ns(),
             stores: (0..stores.len()).map(store_address).collect(),
             resilient: resilient.clone(),
@@ -131,7 +148,34 @@ impl Replication {
         let stores = (0..self.stores.len()).map(|number| Peer::Node(node_id(number)));
         let switches = self.resilient.iter().map(|switch| Peer::Switch(SwitchId(*switch as u32)));
         let settings = ClusterFingerprint::new(&self.lease_ns.to_be_bytes());
-        DatagramSealer::new(me, start, ClusterKey::new(&key), settings, stores.chain(switches))
+        DatagramSealer::new(
+            me,
+            start,
+            ClusterKey::new(&key),
+            settings,
+            stores.chain(switches).chain(self.chain.map(|_| Peer::Operator)),
+        )
+    }
+
+    /// Whether an operator makes the layouts.
+    pub fn has_operator(&self) -> bool {
+        self.chain.is_some()
+    }
+
+    /// Returns the settings of the operator: a store is missed within about a lease.
+    pub fn operator_config(&self) -> OperatorConfig {
+        OperatorConfig {
+            nodes: (0..self.stores.len()).map(node_id).collect(),
+            switches: self.resilient.iter().map(|switch| SwitchId(*switch as u32)).collect(),
+            chain_length: self.chain.unwrap_or(1),
+            poll_ns: (self.lease_ns / 4).max(1),
+            ..OperatorConfig::default()
+        }
+    }
+
+    /// Returns the address of the operator.
+    pub fn operator_address(&self) -> Option<Ipv4Addr> {
+        self.chain.map(|_| OPERATOR_ADDRESS)
     }
 
     /// Returns the settings of the stores.
@@ -159,6 +203,9 @@ impl Replication {
         let store = self.stores.iter().position(|store| *store == address);
         let store = store.map(|number| Peer::Node(node_id(number)));
         let switch = || self.resilient.iter().find(|switch| switch_address(**switch) == address);
+        if self.operator_address() == Some(address) {
+            return Some(Peer::Operator);
+        }
         store.or_else(|| switch().map(|switch| Peer::Switch(SwitchId(*switch as u32))))
     }
 }

@@ -18,6 +18,7 @@ use wire::pcap;
 
 use super::args::SimArgs;
 use super::network::{Network, WIDEST_PORT, reason};
+use super::simulated_operator::SimulatedOperator;
 use super::simulated_store::SimulatedStore;
 use super::writes::{self, Writes};
 use super::{plot, report, series, tables};
@@ -124,6 +125,10 @@ impl Played {
                 let store = SimulatedStore::new(Arc::clone(replication), number, seed);
                 run.simulation.run_program(host, switch::Time::ZERO, Box::new(store));
             }
+        }
+        if let Some((host, replication)) = topology.operator().zip(network.replication.as_ref()) {
+            let operator = SimulatedOperator::new(Arc::clone(replication), seed);
+            run.simulation.run_program(host, switch::Time::ZERO, Box::new(operator));
         }
         run
     }

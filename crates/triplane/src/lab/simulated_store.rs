@@ -58,6 +58,7 @@ impl SimulatedStore {
             let address = match to {
                 Peer::Switch(switch) => Some(Replication::switch_address(switch)),
                 Peer::Node(node) => self.replication.store_address(node),
+                Peer::Operator => self.replication.operator_address(),
             };
             if let Some(address) = address {
                 host.send(in_band::datagram(source, address, &payload));
@@ -77,7 +78,7 @@ impl HostProgram for SimulatedStore {
         self.timer = None;
         let (config, seed) = (self.replication.store_config(), host.random.next_u64());
         let me = Replication::member(self.number);
-        let node = if self.lives == 1 {
+        let node = if self.lives == 1 && !self.replication.has_operator() {
             StoreNode::founding(config, me, seed, host.now(), &self.replication.layout)
         } else {
             StoreNode::joining(config, ChainMember { life: self.lives, ..me }, seed)

@@ -22,7 +22,18 @@ replicated to stores, and another switch goes on where a dead one stopped.
   triplane run prog.p4 --port 1=eth1 --port 2=eth2 --store cluster.toml --switch s1
 
 All stores and switches need equal files and the same key. Without a key_file, all
-addresses must be of the loopback interface. docs/resilient.md is the guide.";
+addresses must be of the loopback interface.
+
+With an operator, stores that die are removed from the chain, spare ones join, and
+those that return join again. Add to cluster.toml:
+    chain = 3                            (at the top)
+    [operator]
+    address = \"127.0.0.1:7001\"
+
+  triplane store operate --cluster cluster.toml --layout layout.json
+  triplane store status --layout layout.json
+
+docs/resilient.md is the guide.";
 
 /// Stores of resilient state.
 #[derive(Args, Debug)]
@@ -38,6 +49,14 @@ pub enum StoreCommand {
     Run(StoreRunArgs),
     /// Create a file with a random key, which the members of a cluster share.
     Key(StoreKeyArgs),
+    /// Run the operator of a cluster until Ctrl-C: it removes stores that die from the chain, and adds others.
+    Operate(OperateArgs),
+    /// Show the stores of a cluster, as its operator knows them.
+    Status(StatusArgs),
+    /// Let a store leave the chain. A spare store joins first, if there is one.
+    Drain(DrainArgs),
+    /// Replace a store of the chain by a spare one.
+    Replace(ReplaceArgs),
 }
 
 /// The arguments of `triplane store key`.
@@ -46,6 +65,65 @@ pub struct StoreKeyArgs {
     /// The file to create. Only its owner may read it.
     #[arg(value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
+}
+
+/// The arguments of `triplane store operate`.
+#[derive(Args, Debug)]
+pub struct OperateArgs {
+    /// The file that lists the stores and switches, with an [operator] section.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub cluster: PathBuf,
+
+    /// The file that keeps the layout: which stores form the chain. It must survive this command. It is created when
+    /// the chain begins.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub layout: PathBuf,
+
+    /// Print the privileges that remain after everything is open: capabilities, and files restricted by Landlock.
+    #[arg(long)]
+    pub show_privileges: bool,
+}
+
+/// The arguments of `triplane store status`.
+#[derive(Args, Debug)]
+pub struct StatusArgs {
+    /// The layout file of the operator, which runs on this machine.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub layout: PathBuf,
+
+    /// Print the status as JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// The arguments of `triplane store drain`.
+#[derive(Args, Debug)]
+pub struct DrainArgs {
+    /// The store's name in the cluster file.
+    pub name: String,
+
+    /// The layout file of the operator, which runs on this machine.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub layout: PathBuf,
+
+    /// Let a store that was drained or replaced join the chain again.
+    #[arg(long)]
+    pub cancel: bool,
+}
+
+/// The arguments of `triplane store replace`.
+#[derive(Args, Debug)]
+pub struct ReplaceArgs {
+    /// The name of a store of the chain.
+    pub name: String,
+
+    /// The store that takes its place. Any spare store if omitted.
+    #[arg(long, value_name = "NAME")]
+    pub with: Option<String>,
+
+    /// The layout file of the operator, which runs on this machine.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub layout: PathBuf,
 }
 
 /// The arguments of `triplane store run`.

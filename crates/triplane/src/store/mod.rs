@@ -1,6 +1,7 @@
 //! Runs `triplane store`, and connects `triplane run` to the stores.
 
 pub mod args;
+mod operate;
 
 use std::path::Path;
 
@@ -28,6 +29,10 @@ pub fn run(args: &StoreArgs, output: &Output) -> Result<(), Failure> {
     match &args.command {
         StoreCommand::Run(args) => serve(args, output),
         StoreCommand::Key(args) => create_key(args, output),
+        StoreCommand::Operate(args) => operate::operate(args, output),
+        StoreCommand::Status(args) => operate::status(args, output),
+        StoreCommand::Drain(args) => operate::drain(args, output),
+        StoreCommand::Replace(args) => operate::replace(args, output),
     }
 }
 
@@ -92,17 +97,25 @@ fn serve(args: &StoreRunArgs, output: &Output) -> Result<(), Failure> {
     let Some(member) = cluster.store(&args.name) else {
         return Err(unknown(&args.cluster, "store", &args.name, cluster.stores()));
     };
+    let is_operated = cluster.operator().is_some();
+    if is_operated && args.forget {
+        let message = "--forget requires a cluster without an operator, which adds stores that have lost their rows";
+        return Err(Failure::Usage(message.to_owned()));
+    }
     let mut directory = StoreDirectory::open(&args.state_dir).map_err(OpenError::from)?;
-    let open = if args.durable { StoreServer::open_durable } else { StoreServer::open };
-    let mut server = open(&cluster, member, &mut directory, args.forget)?;
+    let mut server = match (is_operated, args.durable) {
+        (true, false) => StoreServer::open_joining(&cluster, member, &mut directory)?,
+        (_, true) => StoreServer::open_durable(&cluster, member, &mut directory, args.forget)?,
+        (false, false) => StoreServer::open(&cluster, member, &mut directory, args.forget)?,
+    };
     server.on_notice(notices(output));
     privileges::restrict(&KeptAccess::default(), args.show_privileges, output)?;
     let stop = signals::stop_on_signals()?;
     let names: Vec<&str> = cluster.stores().map(|store| store.name.as_str()).collect();
     output.note(&format!(
-        "store `{}` of the chain {} at {}, with a lease of {} ms and {} rows{}; press Ctrl-C to stop",
+        "store `{}` of {} at {}, with a lease of {} ms and {} rows{}; press Ctrl-C to stop",
         member.name,
-        names.join(" -> "),
+        if is_operated { "the operator's chain".to_owned() } else { format!("the chain {}", names.join(" -> ")) },
         member.address,
         cluster.lease_ns() / 1_000_000,
         server.statistics().rows,
@@ -179,7 +192,7 @@ impl StoreConnection {
     pub fn connect(mut self, switch: Switch, output: &Output) -> Result<(ResilientSwitch<Switch>, StoreHook), Failure> {
         let config = ResilientConfig { replica: self.cluster.replica_config(), ..ResilientConfig::default() };
         let identity = (self.number, resilient_store::random_number());
-        let switch = ResilientSwitch::new(switch, config, self.cluster.layout(1), identity)
+        let switch = ResilientSwitch::new(switch, config, self.cluster.first_layout(), identity)
             .map_err(|error| Failure::Input(error.to_string()))?;
         self.hook.on_notice(notices(output));
         Ok((switch, self.hook))

@@ -24,6 +24,17 @@ fn results(example: &str, scenario: &str) -> Value {
     simulate(example, scenario, &["--json"]).ok().json()
 }
 
+#[test]
+fn stores_that_crash_in_turn_lose_no_request() {
+    let (lab, scenario) = (file("key-value", "operated.toml"), file("key-value", "stores-fail.toml"));
+    let simulate = |more: &[&str]| {
+        run(&mut triplane(&[&["lab", "sim", &lab, "--scenario", &scenario, "--json"], more].concat())).ok().json()
+    };
+    let results = simulate(&[]);
+    assert_eq!(traffic(&results, "adds")["received"], 2890, "{results:#}");
+    assert_eq!(results, simulate(&[]), "an operator is as deterministic as anything else");
+}
+
 /// Returns the results of the traffic with this name.
 fn traffic<'a>(results: &'a Value, name: &str) -> &'a Value {
     let all = results["traffic"].as_array().expect("a list");

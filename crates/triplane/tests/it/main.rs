@@ -29,6 +29,7 @@ mod real_programs;
 mod resilient;
 mod state;
 mod stf;
+mod store_operator;
 mod subscribe;
 mod subscribe_diff;
 mod subscribe_examples;

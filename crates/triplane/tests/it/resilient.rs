@@ -21,7 +21,7 @@ address = \"127.0.0.1:7201\"
 [switches.s2]
 address = \"127.0.0.1:7202\"
 ";
-const PROGRAM: &str = "examples/key-value/store.p4";
+pub const PROGRAM: &str = "examples/key-value/store.p4";
 
 #[test]
 fn mistakes_about_stores_are_one_sentence() {
@@ -109,13 +109,13 @@ fn members_with_another_cluster_file_are_reported_once() {
 }
 
 /// A client behind each of two switches, which run in one namespace with their stores.
-struct Network {
-    switches: Namespace,
-    clients: [Namespace; 2],
+pub struct Network {
+    pub switches: Namespace,
+    pub clients: [Namespace; 2],
 }
 
 impl Network {
-    fn new() -> Result<Network, NamespaceError> {
+    pub fn new() -> Result<Network, NamespaceError> {
         let switches = Namespace::new("switches")?;
         let clients = [Namespace::new("client1")?, Namespace::new("client2")?];
         switches.disable_ipv6()?;
@@ -131,7 +131,7 @@ impl Network {
     }
 
     /// Starts a command of Triplane beside the switches, and waits until it runs.
-    fn start(&self, arguments: &[&str]) -> Running {
+    pub fn start(&self, arguments: &[&str]) -> Running {
         let mut command = self.switches.command(triplane(&[]).get_program()).expect("a command in a namespace");
         let mut running = Running::start(command.args(arguments).current_dir(root()));
         running.wait_for("press Ctrl-C to stop");

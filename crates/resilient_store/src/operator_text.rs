@@ -1,0 +1,80 @@
+//! Words for the remarks of an operator.
+
+use resilient::operator::{ChainChange, CommandRefusal, OperatorNote, RemovalReason};
+use resilient::{ChainMember, NodeId, ShardChain};
+
+use crate::cluster::Cluster;
+
+/// Returns a remark as a line of text.
+pub(crate) fn line(cluster: &Cluster, note: &OperatorNote) -> String {
+    let name = |node: NodeId| name(cluster, node);
+    match note {
+        OperatorNote::Suspected(node) => format!("store {} does not answer", name(*node)),
+        OperatorNote::Answers(node) => format!("store {} answers again", name(*node)),
+        OperatorNote::Changed { change, chain, .. } => {
+            let chain = chain_text(cluster, chain);
+            match change {
+                ChainChange::Founded => format!("the chain begins: {chain}"),
+                ChainChange::Removed(members, reason) => {
+                    let who = members.iter().map(|member| name(member.node)).collect::<Vec<_>>().join(", ");
+                    let (stores, is) = if members.len() == 1 { ("store", "is") } else { ("stores", "are") };
+                    let why = match reason {
+                        RemovalReason::Gone => format!("{is} gone or without rows, and removed"),
+                        RemovalReason::Drained => "left the chain".to_owned(),
+                        RemovalReason::Unfounded => "never got rows, and was removed".to_owned(),
+                        RemovalReason::Surplus => "left the chain, which was longer than it has to be".to_owned(),
+                    };
+                    format!("{stores} {who} {why}: {chain}")
+                }
+                ChainChange::Learns(member) => {
+                    format!("store {} begins to copy the rows of {chain}", name(member.node))
+                }
+                ChainChange::LearnerDropped(member) => {
+                    format!("store {} is gone or drained, and copies no rows any more", name(member.node))
+                }
+                ChainChange::Joined(member) => format!("store {} joined: {chain}", name(member.node)),
+            }
+        }
+        OperatorNote::Drained(node, true) => format!("store {} is drained", name(*node)),
+        OperatorNote::Drained(node, false) => format!("store {} may join the chain again", name(*node)),
+        OperatorNote::Superseded(epoch) => format!("another operator has changed the layout: its epoch is {epoch}"),
+        OperatorNote::WaitsForNodes { ready, wanted } => {
+            format!("waiting for stores in their first life: {ready} of {wanted} answer")
+        }
+        OperatorNote::RecordLost(epoch) => format!(
+            "a store has the layout of epoch {epoch}, which is newer than the layout file: nothing is changed until the \
+             file is restored"
+        ),
+        OperatorNote::RowsLost(_) => "all stores of the chain have lost their rows: stop all stores and switches, \
+                                      remove the stores' directories and the layout file, and begin again"
+            .to_owned(),
+    }
+}
+
+/// Returns the reason for which a command is refused.
+pub(crate) fn refusal(cluster: &Cluster, refusal: CommandRefusal) -> String {
+    let name = |node: NodeId| name(cluster, node);
+    match refusal {
+        CommandRefusal::Unknown(node) => format!("there is no store {}", name(node)),
+        CommandRefusal::NoLayout => "the chain has not begun: too few stores answer".to_owned(),
+        CommandRefusal::NoMember(node) => format!("store {} is not in the chain", name(node)),
+        CommandRefusal::NoSpare => "no spare store answers that could take its place".to_owned(),
+        CommandRefusal::NotSpare(node) => {
+            format!("store {} cannot take its place: it does not answer, or is in the chain itself", name(node))
+        }
+    }
+}
+
+/// Returns how far a learner is.
+pub(crate) fn progress(cluster: &Cluster, member: ChainMember, percent: u8) -> String {
+    format!("store {} copies rows: {percent} %", name(cluster, member.node))
+}
+
+fn name(cluster: &Cluster, node: NodeId) -> String {
+    cluster.name_of(node).map_or_else(|| format!("number {}", node.0), |name| format!("`{name}`"))
+}
+
+fn chain_text(cluster: &Cluster, chain: &ShardChain) -> String {
+    let member = |member: &ChainMember| cluster.name_of(member.node).unwrap_or("?").to_owned();
+    chain.members.iter().map(member).collect::<Vec<_>>().join(" -> ")
+}
