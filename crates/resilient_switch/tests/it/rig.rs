@@ -33,6 +33,7 @@ fn address(peer: Peer) -> Ipv4Addr {
     match peer {
         Peer::Switch(switch) => Ipv4Addr::new(198, 19, 0, switch.0 as u8),
         Peer::Node(node) => Ipv4Addr::new(198, 18, 0, node.0 as u8),
+        Peer::Operator => unreachable!("the chain is fixed"),
     }
 }
 

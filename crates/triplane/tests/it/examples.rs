@@ -35,10 +35,24 @@ fn stores_that_crash_in_turn_lose_no_request() {
     assert_eq!(results, simulate(&[]), "an operator is as deterministic as anything else");
 }
 
+/// Simulates the scenario of an example with the interpreter and another seed; it must meet its expectations.
+fn interpreted(example: &str) -> Value {
+    simulate(example, "scenario.toml", &["--json", "--interpret", "--seed", "2"]).ok().json()
+}
+
 /// Returns the results of the traffic with this name.
 fn traffic<'a>(results: &'a Value, name: &str) -> &'a Value {
     let all = results["traffic"].as_array().expect("a list");
     all.iter().find(|traffic| traffic["traffic"] == name).unwrap_or_else(|| panic!("{name} is not in {results:#}"))
+}
+
+/// Returns the values of a probe, in the order of their arrival.
+fn values(traffic: &Value, name: &str) -> Vec<(f64, u64)> {
+    let points = traffic["values"][name].as_array().expect("a list");
+    points
+        .iter()
+        .map(|point| (point[0].as_f64().expect("a time"), point[1].as_f64().expect("a number") as u64))
+        .collect()
 }
 
 /// Returns the results of the link whose sending end is `from`.
@@ -164,18 +178,117 @@ fn probes_measure_the_load_of_links() {
 #[test]
 fn a_key_goes_on_counting_at_another_switch() {
     let results = results("key-value", "scenario.toml");
-    let adds = traffic(&results, "adds");
-    let values: Vec<u64> = adds["values"]["value"]
-        .as_array()
-        .expect("a list")
-        .iter()
-        .map(|point| point[1].as_f64().expect("a number") as u64)
-        .collect();
+    let adds = values(traffic(&results, "adds"), "value");
     // The answers count every earlier one, across the failure; the requests of 10 ms are lost.
-    assert_eq!(values, (1..=880).collect::<Vec<u64>>());
+    assert!(adds.iter().map(|(_, value)| *value).eq(1..=880), "{adds:?}");
     // A program whose registers are its own begins again.
     let changes = [("store.p4", "@resilient[group = \"keys\"] ", "")];
     misses("key-value", &changes, "scenario.toml", &["the last value of `value` of `adds`"]);
+}
+
+/// Breaks the takeover of a scenario in which the switch `s1` dies: a store has died before, so the chain stops.
+const STOPPED_CHAIN: (&str, &str, &str) =
+    ("scenario.toml", "crash = \"s1\"", "crash = \"s1\"\n\n[[faults]]\nat = \"450ms\"\ncrash = \"b\"");
+
+#[test]
+fn translations_stay_at_another_switch() {
+    for results in [results("nat", "scenario.toml"), interpreted("nat")] {
+        let scan = traffic(&results, "scan");
+        assert!(scan["sent"].as_u64() > Some(2_000) && scan["received"] == 0, "{scan:#}");
+        // Both switches translated.
+        let carried = |from| link(&results, from)["carried"].as_u64().expect("a number");
+        assert!(carried("nat1:2") > 1_000 && carried("nat2:2") > 1_000, "{results:#}");
+    }
+    // Without annotations the tables have no entries.
+    let changes =
+        [("nat.p4", "@resilient[pool = \"1024-65535\"]", ""), ("nat.p4", "@resilient[reverse = \"outbound\"]", "")];
+    misses("nat", &changes, "scenario.toml", &["delivered of `download`", "delivered of `visits`"]);
+    let stopped = "crash = \"nat1\"\n\n[[faults]]\nat = \"450ms\"\ncrash = \"b\"";
+    let changes = [("scenario.toml", "crash = \"nat1\"", stopped)];
+    misses("nat", &changes, "scenario.toml", &["delivered of `download`", "delivered of `visits`"]);
+}
+
+#[test]
+fn flows_are_admitted_by_another_firewall() {
+    for results in [results("connection-firewall", "scenario.toml"), interpreted("connection-firewall")] {
+        let visits = traffic(&results, "visits");
+        assert!(visits["received"].as_u64() > Some(90), "{visits:#}");
+        let scan = traffic(&results, "scan");
+        assert!(scan["sent"].as_u64() > Some(2_000) && scan["received"] == 0, "{scan:#}");
+    }
+    misses("connection-firewall", &[STOPPED_CHAIN], "scenario.toml", &["of `download`", "delivered of `visits`"]);
+    let changes = [("firewall.p4", "            outside.apply();", "")];
+    let expected = ["delivered of `uninvited`", "delivered of `scan`"];
+    misses("connection-firewall", &changes, "scenario.toml", &expected);
+    // The other switch does not know flows that are in registers of the first one.
+    let registers = "action allow() {}
+        register<bit<1>>(65536) seen;
+        bit<16> at = 0;
+        bit<1> is_seen = 0;";
+    let add = "hash(at, HashAlgorithm.crc16, 16w0, meta.flow, 32w65536); seen.write((bit<32>) at, 1);";
+    let find = "hash(at, HashAlgorithm.crc16, 16w0, meta.flow, 32w65536); seen.read(is_seen, (bit<32>) at);
+        if (is_seen == 0) { drop(); }";
+    let changes = [
+        ("firewall.p4", "action allow() {}", registers),
+        ("firewall.p4", "            inside.apply();", add),
+        ("firewall.p4", "            outside.apply();", find),
+    ];
+    misses("connection-firewall", &changes, "scenario.toml", &["the share delivered of `download`"]);
+}
+
+#[test]
+fn flows_keep_their_servers_at_another_balancer() {
+    for results in [results("sticky-balancer", "scenario.toml"), interpreted("sticky-balancer")] {
+        let uploads = traffic(&results, "uploads");
+        assert!(uploads["sent"].as_u64() > Some(20), "{uploads:#}");
+        assert_eq!(uploads["sent"], uploads["received"]);
+    }
+    misses("sticky-balancer", &[STOPPED_CHAIN], "scenario.toml", &["delivered of `uploads`", "of `calls`"]);
+    // Flows whose servers are in a register of the first switch get another one from the second.
+    let register = "register<bit<8>>(65536) chosen; bit<16> at = 0; action use(";
+    let choose = "if (hdr.ports.isValid()) {
+        hash(at, HashAlgorithm.crc16, 16w0, { hdr.ipv4.src, hdr.ports.src, hdr.ports.dst }, 32w65536);
+        chosen.read(meta.server, (bit<32>) at);
+        if (meta.server == 0) {
+            random(meta.server, 8w1, 8w3);
+            chosen.write((bit<32>) at, meta.server);
+        }
+        meta.server = meta.server - 1;";
+    let changes = [
+        ("balancer.p4", "action use(", register),
+        ("balancer.p4", "if (hdr.ports.isValid()) {", choose),
+        ("balancer.p4", "!flows.apply().hit || ", ""),
+    ];
+    misses("sticky-balancer", &changes, "scenario.toml", &["the share delivered of `uploads`"]);
+}
+
+#[test]
+fn a_user_keeps_the_tunnel_at_another_gateway() {
+    for results in [results("gateway", "scenario.toml"), interpreted("gateway")] {
+        let answers = values(traffic(&results, "signalling"), "tunnel");
+        assert!(answers.iter().map(|(_, tunnel)| *tunnel).eq(1..=52), "{answers:?}");
+        // Data packets leave by the tunnel of the last answer before them.
+        for (at, tunnel) in values(traffic(&results, "data"), "tunnel") {
+            let last = answers.iter().rfind(|(answered, _)| *answered <= at);
+            assert_eq!(last.map(|(_, tunnel)| *tunnel), Some(tunnel), "at {at}");
+        }
+    }
+    let changes = [("gateway.p4", "@resilient[group = \"users\"] ", "")];
+    let expected = ["the last value of `tunnel` of `signalling`", "the minimum of `tunnel` of `data`"];
+    misses("gateway", &changes, "scenario.toml", &expected);
+}
+
+#[test]
+fn packets_are_numbered_once_across_the_failure() {
+    for results in [results("flow-counter", "scenario.toml"), interpreted("flow-counter")] {
+        for name in ["there", "back"] {
+            let counts = values(traffic(&results, name), "count");
+            assert!(counts.iter().map(|(_, count)| *count).eq(1..=8_800), "{name}");
+        }
+    }
+    let changes = [("counter.p4", "@resilient register", "register")];
+    let expected = ["the last value of `count` of `there`", "the last value of `count` of `back`"];
+    misses("flow-counter", &changes, "scenario.toml", &expected);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-// Joins clients and switches: frames that come in by a port leave by another one, as the table says.
+// Joins hosts, switches and stores: frames that come in by a port leave by another one, as the table says.
 #include <core.p4>
 #include <v1model.p4>
 
