@@ -187,7 +187,7 @@ impl Scenario {
     fn focus_on_leases(&mut self) {
         (self.nodes, self.chain_length, self.shards, self.rows) = (1, 1, 1, self.rows.min(2));
         (self.switches, self.away, self.jitter_ns, self.input_ns) = (2, 50, 1, 500 * MICROSECOND);
-        (self.homes_read, self.faults_ns, self.keys) = (true, 4 * self.faults_ns, 0);
+        (self.homes_read, self.faults_ns, self.keys) = (true, 3 * self.faults_ns, 0);
         self.store.recall_ns *= 2;
         self.store.is_durable = false;
         (self.lateness, self.loss, self.duplication) = (350, self.loss.min(20), 500);
