@@ -177,12 +177,9 @@ impl Objects {
         self.rows.as_deref_mut().map(|rows| &mut rows.tables)
     }
 
-    /// Refuses a change of the control plane to a table whose entries the stores make.
+    /// Refuses a change of the control plane to a table whose entries the stores make, also while there are none.
     pub(super) fn check_not_rows(&self, table: TableId) -> Result<(), EntryError> {
-        match self.row_tables() {
-            Some(tables) if tables.owns(table) => Err(EntryError::RowEntries(table)),
-            _ => Ok(()),
-        }
+        if self.control().tables[table].is_resilient { Err(EntryError::RowEntries(table)) } else { Ok(()) }
     }
 
     /// Judges a miss of a table. Returns true if the packet has to wait for the row: then the pass is refused.

@@ -27,6 +27,14 @@ pub struct Installed {
 /// Capacity of a table that declares no size.
 const DEFAULT_CAPACITY: u64 = 1024;
 
+/// Capacity of a table of resilient state that declares no size.
+const RESILIENT_CAPACITY: u64 = 1 << 20;
+
+/// Returns the number of entries of a table that declares none. Nobody plans the rows of resilient state one by one.
+fn default_capacity(table: &ir::Table) -> u64 {
+    if table.is_resilient() { RESILIENT_CAPACITY } else { DEFAULT_CAPACITY }
+}
+
 /// A table: properties from the program that restrict the control plane, and state.
 #[derive(Debug)]
 pub(crate) struct TableState {
@@ -35,6 +43,8 @@ pub(crate) struct TableState {
     pub(crate) has_selectors: bool,
     pub(crate) actions: Vec<TableAction>,
     pub(crate) const_entries: bool,
+    /// Whether the stores of resilient state make its entries.
+    pub(crate) is_resilient: bool,
     pub(crate) const_default: bool,
     /// The size that the program declares, but at least the number of its own entries, so that removed ones can be
     /// added again.
@@ -62,6 +72,7 @@ impl Clone for TableState {
             has_selectors: self.has_selectors,
             actions: self.actions.clone(),
             const_entries: self.const_entries,
+            is_resilient: self.is_resilient,
             const_default: self.const_default,
             capacity: self.capacity,
             profile: self.profile,
@@ -98,8 +109,9 @@ impl TableState {
             keys,
             actions: table.actions.clone(),
             const_entries: table.const_entries,
+            is_resilient: table.is_resilient(),
             const_default: table.const_default,
-            capacity: table.size.unwrap_or(DEFAULT_CAPACITY).max(table.entries.len() as u64),
+            capacity: table.size.unwrap_or(default_capacity(table)).max(table.entries.len() as u64),
             profile: table.profile,
             counter: table.counter,
             meter: table.meter,

@@ -66,6 +66,9 @@ pub fn run(args: &RunArgs, output: &Output) -> Result<(), Failure> {
     } else {
         format!("running {name}")
     };
+    if store.is_none() && config.switch.program().tables.values().any(ir::Table::is_resilient) {
+        output.note("the program has @resilient tables, which stay empty without --store");
+    }
     let report = match store {
         Some(store) => run_resilient(config, store, metrics, &what, output)?,
         None if is_offline => v1model_runtime::run_offline(config),

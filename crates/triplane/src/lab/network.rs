@@ -238,7 +238,10 @@ impl Reader<'_> {
         switches: &BTreeMap<usize, Ready>,
         is_live: bool,
     ) -> Option<Replication> {
-        let store = topology.hosts.get(topology.stores().start)?;
+        let Some(store) = topology.hosts.get(topology.stores().start) else {
+            self.warn_of_empty_tables(topology, switches);
+            return None;
+        };
         if is_live {
             let help = "run the lab with `triplane lab sim`";
             self.finding(store.span, "stores run in simulated labs only so far".to_owned(), help);
@@ -257,7 +260,7 @@ impl Reader<'_> {
             Ok(None) => {
                 let message = "no program of this topology has resilient state, so the stores have nothing to keep";
                 let warning = Diagnostic::warning("idle-store", store.span, message);
-                self.diagnostics.push(warning.help("write @resilient before a register"));
+                self.diagnostics.push(warning.help("write @resilient before a register or table"));
             }
             Err(unreachable) => {
                 for Unreachable { switch, store } in unreachable {
@@ -269,6 +272,17 @@ impl Reader<'_> {
             }
         }
         None
+    }
+
+    /// Warns of tables whose entries only stores make.
+    fn warn_of_empty_tables(&mut self, topology: &Topology, switches: &BTreeMap<usize, Ready>) {
+        for (at, ready) in switches {
+            if let Some(table) = ready.program.tables.values().find(|table| table.is_resilient()) {
+                let message = format!("the @resilient table `{}` stays empty: the lab has no stores", table.name);
+                let warning = Diagnostic::warning("no-store", topology.switches[*at].span, message);
+                self.diagnostics.push(warning.help("add a section such as [stores.a], and a link to it"));
+            }
+        }
     }
 
     fn switches(
