@@ -236,8 +236,8 @@ impl Objects {
         }
     }
 
-    /// Adds the entries of a row to its tables: the switch owns it. `data` are the values of the action's parameters, each
-    /// in whole bytes. Returns false, and adds nothing, if they are of another length, or a table is full.
+    /// Adds the entries of a row to its tables: the switch owns it. `data` are the values of the action's parameters,
+    /// each in whole bytes. Returns false, and adds nothing, if they are of another length, or a table is full.
     ///
     /// # Panics
     /// If it is no row of tables, or its entries are there.

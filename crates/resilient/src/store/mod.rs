@@ -88,6 +88,8 @@ impl Default for StoreConfig {
 }
 
 /// An effect of a node.
+// The large variant is that of durable stores, and a box for each record would make them slower.
+#[allow(clippy::large_enum_variant)]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoreEvent {
     /// A message leaves.

@@ -4,8 +4,8 @@ use compiler::Source;
 use diagnostics::{Diagnostics, SourceMap};
 use v1model::V1Model;
 
-/// Returns a program around a declaration in line 6.
-fn program(declaration: &str) -> String {
+/// Returns a program around a declaration in line 6 and statements.
+fn program(declaration: &str, statements: &str) -> String {
     format!(
         "#include <v1model.p4>
         struct none {{ }}
@@ -13,7 +13,7 @@ fn program(declaration: &str) -> String {
         control Unchecked(inout none hdr, inout none meta) {{ apply {{ }} }}
         control C(inout none hdr, inout none meta, inout standard_metadata_t sm) {{
             {declaration}
-            apply {{ }}
+            apply {{ {statements} }}
         }}
         control Out(inout none hdr, inout none meta, inout standard_metadata_t sm) {{ apply {{ }} }}
         control D(packet_out packet, in none hdr) {{ apply {{ }} }}
@@ -23,8 +23,13 @@ fn program(declaration: &str) -> String {
 
 /// Returns the errors about a declaration: code, line, message.
 fn errors(declaration: &str) -> Vec<String> {
+    errors_with(declaration, "")
+}
+
+/// Returns the errors about a declaration that statements use.
+fn errors_with(declaration: &str, statements: &str) -> Vec<String> {
     let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
-    let text = program(declaration);
+    let text = program(declaration, statements);
     compiler::compile(&Source::new("test.p4", &text), &V1Model, &mut map, &mut diagnostics);
     let errors = diagnostics.iter().filter(|finding| finding.severity == diagnostics::Severity::Error);
     let told = |finding: &diagnostics::Diagnostic| {
@@ -63,4 +68,67 @@ fn what_cannot_be_resilient_is_reported_with_the_reason() {
     refused("@resilient register<bit<8200>>(4) r;", "a row of \"C.r\" has 1025 bytes; the maximum is 1024");
     let right = "@resilient register<bit<8192>>(4) r; @resilient[group=\"a\", every=\"1ms\"] register<bit<8>>(5) q;";
     assert_eq!(errors(right), [""; 0]);
+}
+
+#[test]
+fn tables_that_the_stores_cannot_fill_are_reported_with_the_reason() {
+    const ACTIONS: &str = "action none() {} action allow() {} action give(bit<16> number) { sm.mcast_grp = number; } \
+        action tell(bit<9> a, bit<16> b) { sm.mcast_grp = b; sm.egress_spec = a; }";
+    let table = |name: &str, annotation: &str, key: &str, actions: &str, more: &str| {
+        format!(
+            "@resilient[{annotation}] table {name} {{ key = {{ {key} }} actions = {{ {actions} none; }} \
+             default_action = none(); {more} }} "
+        )
+    };
+    let pool = table("forth", "pool = \"1-9\"", "sm.ingress_port: exact; sm.egress_rid: exact;", "give;", "");
+    let reverse = table("back", "reverse = \"forth\"", "sm.egress_rid: exact;", "tell;", "");
+    let check = |tables: &[&str]| {
+        let names = tables.iter().map(|text| text.split_once("table ").unwrap().1.split_once(' ').unwrap().0);
+        let statements: String = names.map(|name| format!("{name}.apply(); ")).collect();
+        errors_with(&format!("{ACTIONS} {}", tables.concat()), &statements)
+    };
+    let refused = |tables: &[&str], part: &str| {
+        let errors = check(tables);
+        assert!(errors.len() == 1 && errors[0].contains(part), "{tables:?}: {errors:?} lacks {part:?}");
+    };
+    assert_eq!(check(&[&pool, &reverse]), [""; 0]);
+    let key = "sm.ingress_port: exact;";
+    let one = |annotation: &str, key: &str, actions: &str, more: &str| table("t", annotation, key, actions, more);
+    assert_eq!(check(&[&one("choice = \"0 - 7\"", key, "give;", "")]), [""; 0]);
+    let group =
+        [one("group = \"g\", add = \"allow\"", key, "allow;", ""), table("u", "group = \"g\"", key, "allow;", "")];
+    assert_eq!(check(&[&group[0], &group[1]]), [""; 0]);
+
+    refused(&[&one("", key, "allow;", "")], "a resilient table says where its rows come from");
+    refused(&[&one("size = \"3\"", key, "allow;", "")], "\"size\" is unknown: @resilient on a table has");
+    refused(&[&one("every = \"1ms\"", key, "allow;", "")], "\"every\" is for registers");
+    refused(&[&one("add = \"allow\", pool = \"1-2\"", key, "allow;", "")], "a table has one of");
+    for range in ["ports", "9-1", "1-", "0-1048576", "-1-5"] {
+        refused(&[&one(&format!("pool = \"{range}\""), key, "give;", "")], "is a range such as \"1024-65535\"");
+    }
+    refused(&[&one("pool = \"1-65536\"", key, "give;", "")], "65536 does not fit the parameter of 16 bits");
+    refused(&[&one("pool = \"1-9\"", key, "allow;", "")], "the action of the entries has one parameter");
+    refused(&[&one("add = \"give\"", key, "give;", "")], "the action of \"add\" has no parameters");
+    refused(&[&one("add = \"deny\"", key, "allow;", "")], "entries of this table have no action \"deny\"");
+    refused(&[&one("pool = \"1-9\"", key, "give; allow;", "")], "the table has several actions");
+    refused(&[&one("add = \"allow\"", "sm.ingress_port: ternary;", "allow;", "")], "all its elements are exact");
+    refused(&[&one("add = \"allow\"", key, "allow;", "const entries = { 1: allow(); }")], "the program declares none");
+    refused(&[&one("add = \"allow\"", key, "allow;", "support_timeout = true;")], "do not age");
+    refused(&[&one("group = \"g\"", key, "allow;", "")], "no table of the group \"g\" makes rows");
+    let wide = table("u", "group = \"g\"", "sm.egress_rid: exact;", "allow;", "");
+    refused(&[&group[0], &wide], "C.u and C.t of the group \"g\" differ in the widths of their keys");
+    let other = table("u", "group = \"g\"", key, "give;", "");
+    refused(&[&group[0], &other], "differ in the data of their actions");
+    refused(&[&one("reverse = \"forth\"", key, "allow;", "")], "there is no resilient table \"forth\"");
+    refused(&[&group[0], &table("b", "reverse = \"t\"", key, "allow;", "")], "\"t\" has no \"pool\"");
+    refused(
+        &[&pool, &table("b", "reverse = \"forth\"", key, "tell;", "")],
+        "the only key of a reverse table is the number",
+    );
+    let swapped = table("b", "reverse = \"forth\"", "sm.egress_rid: exact;", "give;", "");
+    refused(&[&pool, &swapped], "the parameters of a reverse table's action are the key elements of \"forth\"");
+    refused(&[&pool, &reverse, &reverse.replace("table back", "table again")], "\"forth\" has two reverse tables");
+    let array = "@resilient[group = \"g\"] register<bit<8>>(4) r; ";
+    let errors = errors_with(&format!("{ACTIONS} {array} {}", group[0]), "t.apply();");
+    assert!(errors.len() == 1 && errors[0].contains("\"g\" is a group of registers"), "{errors:?}");
 }
