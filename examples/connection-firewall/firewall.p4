@@ -118,8 +118,8 @@ control FirewallIngress(inout headers_t hdr, inout metadata_t meta, inout standa
         if (!sides.apply().hit) {
             return;
         }
-        // A packet without ports stands for all traffic of its hosts in this protocol. Of fragments only the first has
-        // ports, so the others are treated as foreign.
+        // Packets without ports (other protocols, and all fragments but the first) use port 0. So once a host inside has
+        // sent one, all packets without ports of this protocol between the two hosts are admitted.
         bit<16> src_port = 0;
         bit<16> dst_port = 0;
         if (hdr.ports.isValid()) {

@@ -264,7 +264,8 @@ impl Cluster {
         self.members.iter().find(|member| member.peer == Peer::Node(node)).map(|member| member.name.as_str())
     }
 
-    /// Returns the settings of the operator. A store is missed within about a lease.
+    /// Returns the settings of the operator. A store is taken for dead after about a lease, at least 200 ms and at most
+    /// 4 s.
     pub fn operator_config(&self) -> OperatorConfig {
         let node = |member: &ClusterMember| if let Peer::Node(node) = member.peer { Some(node) } else { None };
         let switch = |member: &ClusterMember| if let Peer::Switch(it) = member.peer { Some(it) } else { None };

@@ -42,7 +42,7 @@ pub enum OpenError {
     Keeper(#[from] KeeperError),
     /// The store has lost its rows.
     #[error(
-        "`{0}` keeps its rows in memory and has lost them when it stopped, so it must not answer for them any more"
+        "`{0}` kept its rows in memory and lost them when it stopped, so it must not start as if they had never existed"
     )]
     Forgotten(String),
     /// The store keeps its rows on disk, and was started as one that does not.
@@ -54,7 +54,7 @@ pub enum OpenError {
         path: PathBuf,
     },
     /// The store has lived before, but its rows are not in its directory.
-    #[error("`{name}` has lived before, but its rows are not in {path}: it kept them in memory, or they were removed")]
+    #[error("`{name}` has run before, but its rows are not in {path}: it kept them in memory, or they were removed")]
     Lost {
         /// The store.
         name: String,
@@ -232,7 +232,7 @@ impl StoreServer {
     /// and waits until the operator adds it.
     ///
     /// # Errors
-    /// If its directory or address cannot be used.
+    /// If the store keeps its rows on disk, or its directory or address cannot be used.
     ///
     /// # Panics
     /// If the member is no store.
@@ -241,7 +241,11 @@ impl StoreServer {
         member: &ClusterMember,
         directory: &mut StoreDirectory,
     ) -> Result<StoreServer, OpenError> {
-        let Peer::Node(node) = member.peer else { panic!("`{}` is no store", member.name) };
+        let node = number_of(member);
+        if StoreDisk::is_in(directory.path()) {
+            let (name, path) = (member.name.clone(), directory.path().to_owned());
+            return Err(OpenError::Durable { name, path });
+        }
         let socket = bind(member)?;
         let me = joining_member(node, directory.begin_life()?);
         Ok(StoreServer::joining(cluster.clone(), me, socket, random_number()))

@@ -35,8 +35,8 @@ pub struct StoreServer {
 /// Reason that a store stops.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// Its socket or the thread of its disk cannot be used.
-    #[error("cannot use the store's socket: {0}")]
+    /// The socket, or the thread that writes to the disk, cannot be used.
+    #[error("cannot serve: {0}")]
     Socket(#[from] io::Error),
     /// Its disk does not take the rows.
     #[error(transparent)]

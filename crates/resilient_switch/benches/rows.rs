@@ -1,5 +1,6 @@
-//! Cost of resilient state in memory: `examples/key-value` without its annotations, and with them at a switch that owns
-//! all rows. Batches of 32 frames in place; both alternate, and the ratio is the median of the ratios of a turn.
+//! Cost of resilient state in memory: `examples/key-value` and `examples/nat` without their annotations, and with them at
+//! a switch that owns all rows. Batches of 32 frames in place; both alternate, and the ratio is the median of the ratios
+//! of a turn.
 //!
 //! `cargo bench -p resilient_switch --bench rows`
 
@@ -7,10 +8,13 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Instant;
 
+use bits::Bits;
 use compiler::Source;
+use engine::{ActionSpec, TableEntry};
+use ir::KeyValue;
 use resilient::{ChainMember, NodeId, Peer, ShardChain, StoreConfig, StoreEvent, StoreLayout, StoreNode, SwitchId};
 use resilient_switch::{ResilientConfig, ResilientSwitch};
-use switch::{Egress, HeadroomBuf, PacketSwitch, PortId, Time};
+use switch::{Egress, HeadroomBuf, PacketSwitch, PortId, SwitchControl, Time};
 use v1model::{Config, Switch, V1Model};
 
 const TURNS: usize = 101;
@@ -19,12 +23,80 @@ const BATCH: usize = 32;
 const READ: u8 = 0;
 const ADD: u8 = 2;
 
-/// Returns a switch with the program, after a change of its text.
-fn switch(change: impl Fn(&str) -> String) -> Switch {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/key-value/store.p4");
+const KEY_VALUE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/key-value/store.p4");
+const NAT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/nat/nat.p4");
+const CLIENT: u32 = 0x0a00_0001;
+const SERVER: u32 = 0xc000_0201;
+const PUBLIC: u32 = 0xc000_02fe;
+
+/// Returns a switch with a program, after a change of its text.
+fn switch(path: &str, change: impl Fn(&str) -> String) -> Switch {
     let text = change(&std::fs::read_to_string(path).expect("the program can be read"));
-    let program = compiler::expect_program(&Source::new("store.p4", &text), &V1Model).ir;
-    Switch::new(Arc::new(program), Config::with_ports(2)).expect("it is a v1model program")
+    let program = compiler::expect_program(&Source::new(path, &text), &V1Model).ir;
+    Switch::new(Arc::new(program), Config::with_ports(4)).expect("it is a v1model program")
+}
+
+/// Returns a program's text without annotations of resilient state.
+fn without_annotations(text: &str) -> String {
+    let line = |line: &str| match line
+        .split_once("@resilient[")
+        .and_then(|(before, rest)| Some((before, rest.split_once(']')?.1)))
+    {
+        Some((before, after)) => format!("{before}{after}\n"),
+        None => format!("{line}\n"),
+    };
+    text.lines().map(line).collect()
+}
+
+/// Returns a switch of `examples/nat` with its two sides, port 1 inside and port 2 outside.
+fn translator(change: impl Fn(&str) -> String) -> Switch {
+    let mut translator = switch(NAT, change);
+    let program = Arc::clone(translator.program());
+    let (table, sides) = program.tables.iter().find(|(_, table)| table.name.ends_with("sides")).expect("it has sides");
+    for (port, action) in [(1, 0), (2, 1)] {
+        let values = [(3 - port, 9), (7, 48), (8, 48), (u64::from(PUBLIC), 32)];
+        let args = values.map(|(value, width)| Bits::new(value.into(), width)).to_vec();
+        let key = vec![KeyValue::Exact(Bits::new(port.into(), 9))];
+        let entry = TableEntry::new(key, 0, sides.actions[action].action, args);
+        translator.objects_mut().insert(table, entry).expect("the entry is right");
+    }
+    translator
+}
+
+/// Gives a translator without annotations the translations that another one has.
+fn copy_translations(from: &Switch, to: &mut Switch) {
+    for name in ["outbound", "inbound"] {
+        let find = |switch: &Switch| {
+            let mut named = switch.program().tables.iter().filter(|(_, table)| table.name.ends_with(name));
+            named.next().expect("the program has the table").0
+        };
+        let (source, target) = (find(from), find(to));
+        let entries: Vec<TableEntry> = from.objects().entries(source).map(|installed| installed.entry).collect();
+        assert_eq!(entries.len(), BATCH);
+        for entry in entries {
+            to.objects_mut().insert(target, entry).expect("the tables are alike");
+        }
+    }
+}
+
+/// Returns segments of 32 connections between an address inside and a server outside.
+fn segments(ports: &[(u16, u16)], (source, destination): (u32, u32)) -> Vec<HeadroomBuf> {
+    let segment = |(from, to): &(u16, u16)| {
+        let mut ip =
+            [&[0x45, 0, 0, 40, 0, 0, 0, 0, 64, 6, 0, 0][..], &source.to_be_bytes(), &destination.to_be_bytes()]
+                .concat();
+        let sum = ip.chunks(2).map(|word| u32::from(u16::from_be_bytes([word[0], word[1]]))).sum::<u32>();
+        let sum = (sum & 0xffff) + (sum >> 16);
+        let checksum = !(((sum & 0xffff) + (sum >> 16)) as u16);
+        ip[10..12].copy_from_slice(&checksum.to_be_bytes());
+        let ports = [from.to_be_bytes(), to.to_be_bytes()].concat();
+        let mut frame =
+            [&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0][..], &ip, &ports, &[0; 8], &[0x50, 0x10, 1, 0, 0, 0, 0, 0]]
+                .concat();
+        frame.resize(60, 0);
+        HeadroomBuf::new(&frame, 128)
+    };
+    ports.iter().map(segment).collect()
 }
 
 /// Returns frames with requests for 32 keys.
@@ -45,12 +117,12 @@ struct Replicated {
 }
 
 impl Replicated {
-    fn new() -> Replicated {
+    fn new(inner: Switch) -> Replicated {
         let member = ChainMember { node: NodeId(1), life: 1 };
         let chain = ShardChain { members: vec![member], learner: None };
         let layout = Arc::new(StoreLayout::new(1, vec![chain]));
         let identity = (SwitchId(1), 7);
-        let wrapped = ResilientSwitch::new(switch(str::to_owned), ResilientConfig::default(), layout.clone(), identity);
+        let wrapped = ResilientSwitch::new(inner, ResilientConfig::default(), layout.clone(), identity);
         let switch = wrapped.unwrap_or_else(|error| panic!("{error}"));
         let store = StoreNode::founding(StoreConfig::default(), member, 1, Time::ZERO, &layout);
         Replicated { switch, store, from: Peer::Switch(SwitchId(1)) }
@@ -87,45 +159,86 @@ fn median(values: &mut [f64]) -> f64 {
     values[values.len() / 2]
 }
 
-fn main() {
-    let mut plain = switch(|text| text.replace("@resilient[group = \"keys\"] ", ""));
-    let mut alone = switch(str::to_owned);
-    let mut replicated = Replicated::new();
+/// Runs the same frames through a program without annotations, with them but without stores, and with stores. Prints a
+/// row of the table.
+fn compare(
+    name: &str,
+    bound: &str,
+    fresh: &[HeadroomBuf],
+    (plain, alone, replicated): (&mut Switch, Option<&mut Switch>, &mut Replicated),
+    port: PortId,
+) {
     let now = Time::from_us(1);
-    println!("| | plain, ns | resilient, ns | ratio | bound |\n|---|---|---|---|---|");
-    for (name, operation, bound) in [("read of an owned row", READ, "1.05"), ("write, with its store", ADD, "")] {
-        let fresh = requests(operation);
-        let mut batch = fresh.clone();
-        let mut left: Vec<Egress> = Vec::new();
-        // The rows come with the first packets.
-        replicated.switch.step_in_place(now, PortId(1), &mut batch, &mut left);
-        assert_eq!(replicated.exchange(now) + left.len(), BATCH);
-        let mut figures: [Vec<f64>; 4] = Default::default();
-        for _ in 0..TURNS {
-            let one = turn(|| {
-                batch.clone_from_slice(&fresh);
+    let mut batch = fresh.to_vec();
+    let mut left: Vec<Egress> = Vec::new();
+    let mut figures: [Vec<f64>; 4] = Default::default();
+    let mut alone = alone;
+    for _ in 0..TURNS {
+        let one = turn(|| {
+            batch.clone_from_slice(fresh);
+            left.clear();
+            plain.step_in_place(now, port, &mut batch, &mut left);
+            assert_eq!(black_box(&left).len(), BATCH);
+        });
+        let unowned = alone.as_mut().map(|alone| {
+            turn(|| {
+                batch.clone_from_slice(fresh);
                 left.clear();
-                plain.step_in_place(now, PortId(1), &mut batch, &mut left);
+                alone.step_in_place(now, port, &mut batch, &mut left);
                 assert_eq!(black_box(&left).len(), BATCH);
-            });
-            let unowned = turn(|| {
-                batch.clone_from_slice(&fresh);
-                left.clear();
-                alone.step_in_place(now, PortId(1), &mut batch, &mut left);
-                assert_eq!(black_box(&left).len(), BATCH);
-            });
-            let other = turn(|| {
-                batch.clone_from_slice(&fresh);
-                left.clear();
-                replicated.switch.step_in_place(now, PortId(1), &mut batch, &mut left);
-                assert_eq!(replicated.exchange(now) + black_box(&left).len(), BATCH);
-            });
-            for (list, value) in figures.iter_mut().zip([one, other, other / one, unowned / one]) {
-                list.push(value);
-            }
+            })
+        });
+        let other = turn(|| {
+            batch.clone_from_slice(fresh);
+            left.clear();
+            replicated.switch.step_in_place(now, port, &mut batch, &mut left);
+            assert_eq!(replicated.exchange(now) + black_box(&left).len(), BATCH);
+        });
+        let unowned = unowned.map(|unowned| unowned / one);
+        for (list, value) in figures.iter_mut().zip([one, other, other / one, unowned.unwrap_or(f64::NAN)]) {
+            list.push(value);
         }
-        let [plain_ns, resilient_ns, ratio, unowned] = figures.each_mut().map(|list| median(list));
-        println!("| {name} | {plain_ns:.1} | {resilient_ns:.1} | **{ratio:.2}** | {bound} |");
+    }
+    let [plain_ns, resilient_ns, ratio, unowned] = figures.each_mut().map(|list| median(list));
+    println!("| {name} | {plain_ns:.1} | {resilient_ns:.1} | **{ratio:.2}** | {bound} |");
+    if alone.is_some() {
         println!("| the same program without stores | | | {unowned:.2} | |");
     }
+}
+
+/// Lets the rows of frames come. Returns what left.
+fn warm_up(replicated: &mut Replicated, fresh: &[HeadroomBuf], port: PortId) {
+    let (mut batch, mut left) = (fresh.to_vec(), Vec::new());
+    replicated.switch.step_in_place(Time::from_us(1), port, &mut batch, &mut left);
+    let came = replicated.exchange(Time::from_us(1)) + left.len();
+    assert_eq!(came, BATCH, "{}", replicated.switch.registry().to_json());
+}
+
+fn main() {
+    println!("| | plain, ns | resilient, ns | ratio | bound |\n|---|---|---|---|---|");
+    let mut plain = switch(KEY_VALUE, without_annotations);
+    let mut alone = switch(KEY_VALUE, str::to_owned);
+    let mut replicated = Replicated::new(switch(KEY_VALUE, str::to_owned));
+    for (name, operation, bound) in [("read of an owned row", READ, "1.05"), ("write, with its store", ADD, "")] {
+        let fresh = requests(operation);
+        warm_up(&mut replicated, &fresh, PortId(1));
+        compare(name, bound, &fresh, (&mut plain, Some(&mut alone), &mut replicated), PortId(1));
+    }
+    let mut replicated = Replicated::new(translator(str::to_owned));
+    let outward: Vec<(u16, u16)> = (0..BATCH as u16).map(|number| (40_000 + number, 80)).collect();
+    let outward = segments(&outward, (CLIENT, SERVER));
+    warm_up(&mut replicated, &outward, PortId(1));
+    // The numbers are the keys of the way back.
+    let table = replicated.switch.program().tables.iter().find(|(_, table)| table.name.ends_with("outbound"));
+    let table = table.expect("the program has it").0;
+    let numbers = replicated.switch.objects().entries(table).map(|installed| match installed.entry.action {
+        ActionSpec::Direct(call) => (80, call.args[0].low_u64() as u16),
+        _ => unreachable!("entries of the stores have actions of their own"),
+    });
+    let inward = segments(&numbers.collect::<Vec<_>>(), (SERVER, PUBLIC));
+    warm_up(&mut replicated, &inward, PortId(2));
+    let mut plain = translator(without_annotations);
+    copy_translations(replicated.switch.inner(), &mut plain);
+    compare("NAT, from inside", "1.03", &outward, (&mut plain, None, &mut replicated), PortId(1));
+    compare("NAT, from outside", "1.03", &inward, (&mut plain, None, &mut replicated), PortId(2));
 }

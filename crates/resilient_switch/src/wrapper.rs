@@ -112,6 +112,11 @@ impl<S: RowSwitch> ResilientSwitch<S> {
         self.in_band = Some(InBandCarrier::new(in_band, sealer));
     }
 
+    /// Returns the switch inside.
+    pub fn inner(&self) -> &S {
+        &self.inner
+    }
+
     /// Ends the replication, and returns the switch inside. Outputs that wait for acknowledgements are dropped.
     pub fn into_inner(self) -> S {
         self.inner

@@ -79,8 +79,8 @@ reasons! {
     RowUnavailable, "resilient.unavailable", "because no store gave or kept the row of their state";
     /// Too many packets wait for rows or for acknowledgements.
     RowQueueFull, "resilient.hold-full", "because too many packets wait for resilient state";
-    /// The packet used a second row of resilient state.
-    SecondRow, "resilient.two-rows", "because they use two rows of resilient state";
+    /// The packet used a second row of resilient registers.
+    SecondRow, "resilient.two-rows", "because they use two rows of resilient registers";
     /// The packet exceeded the limit of passes or copies.
     LoopLimit, "loop-limit", "by the limit on passes and copies of one packet";
 }

@@ -100,17 +100,17 @@ impl TableSettings {
                 }
             };
             if settings.source != RowSource::OfGroup {
-                return Err("a table has one of \"add\", \"pool\", \"choice\" and \"reverse\"".to_owned());
+                return Err("a table can have only one of \"add\", \"pool\", \"choice\" and \"reverse\"".to_owned());
             }
             settings.source = source;
         }
         match settings {
             TableSettings { group: Some(_), source: RowSource::Reverse(_), .. } => {
-                Err("a table with \"reverse\" has a group of its own".to_owned())
+                Err("\"reverse\" and \"group\" cannot be combined".to_owned())
             }
             TableSettings { group: None, source: RowSource::OfGroup, .. } => Err(
-                "a resilient table says where its rows come from: \"add\", \"pool\", \"choice\" or \"reverse\", or the \"group\" of a \
-                 table that does"
+                "@resilient on a table needs \"add\", \"pool\", \"choice\" or \"reverse\", or the \"group\" of a table that has \
+                 one"
                     .to_owned(),
             ),
             settings => Ok(settings),

@@ -69,7 +69,7 @@ impl Program {
             mistake(
                 group.tables[0].table,
                 format!(
-                    "no table of the group \"{}\" makes rows: one of them has \"add\", \"pool\" or \"choice\"",
+                    "no table of the group \"{}\" makes rows: give one of them \"add\", \"pool\" or \"choice\"",
                     group.name
                 ),
             );
@@ -119,11 +119,11 @@ impl Program {
         let (this, that) = (groups[at].tables[0], groups[forward].tables[0]);
         let number = self.data_widths(that);
         if key_widths(&self.tables[this.table]) != number {
-            return Err(format!("the only key of a reverse table is the number, of {} bits", number[0]));
+            return Err(format!("the key of a reverse table must be the number only, of {} bits", number[0]));
         }
         if self.data_widths(this) != key_widths(&self.tables[that.table]) {
             return Err(format!(
-                "the parameters of a reverse table's action are the key elements of \"{of}\", in this order and width"
+                "the parameters of a reverse table's action must be the key elements of \"{of}\", in the same order and widths"
             ));
         }
         Ok(forward)
@@ -133,7 +133,7 @@ impl Program {
     fn annotated_table(&self, id: TableId, settings: TableSettings) -> Result<Annotated, String> {
         let table = &self.tables[id];
         if table.keys.is_empty() || table.keys.iter().any(|key| key.kind != MatchKind::Exact) {
-            return Err("a resilient table has a key, and all its elements are exact".to_owned());
+            return Err("a resilient table must have a key whose elements are all exact".to_owned());
         }
         let bytes: u64 = key_widths(table).iter().map(|width| u64::from(width.div_ceil(8))).sum();
         if !(1..=MAX_ROW_KEY_BYTES).contains(&bytes) {
@@ -143,13 +143,15 @@ impl Program {
             return Err("the stores make the entries of a resilient table, so the program declares none".to_owned());
         }
         if table.profile.is_some() {
-            return Err("a resilient table has no action profile".to_owned());
+            return Err("a resilient table cannot have an action profile".to_owned());
         }
         if table.idle_timeout {
-            return Err("entries of a resilient table do not age".to_owned());
+            return Err("a resilient table cannot have an idle timeout: its entries do not age".to_owned());
         }
         if table.meter.is_some() {
-            return Err("a resilient table has no meter: its state depends on the clock of the switch".to_owned());
+            return Err(
+                "a resilient table cannot have a direct meter: its state depends on the clock of the switch".to_owned()
+            );
         }
         let action = self.row_action(table, settings.action.as_deref())?;
         let makes_rows = matches!(settings.source, RowSource::Added | RowSource::Number(_));
@@ -157,10 +159,12 @@ impl Program {
         let data = self.data_widths(resilient);
         match settings.source {
             RowSource::Added if !data.is_empty() => {
-                return Err("the action of \"add\" has no parameters: nothing could set them".to_owned());
+                return Err("the action of \"add\" must have no parameters: nothing would set them".to_owned());
             }
             RowSource::Number(_) if data.len() != 1 || !(1..=64).contains(&data[0]) => {
-                return Err("the action of the entries has one parameter, the number, of 1 to 64 bits".to_owned());
+                return Err(
+                    "the action of the entries must have exactly one parameter, the number, of 1 to 64 bits".to_owned()
+                );
             }
             RowSource::Number(range) if range.last.checked_shr(data[0]).is_some_and(|rest| rest > 0) => {
                 return Err(format!("{} does not fit the parameter of {} bits", range.last, data[0]));
@@ -186,7 +190,7 @@ impl Program {
         let others: Vec<u32> = of_entries.filter(|at| *at != table.default_action.0).collect();
         match others[..] {
             [only] => Ok(only),
-            [] => Err("a resilient table has an action beside its default action".to_owned()),
+            [] => Err("a resilient table needs an action for its entries, beside the default action".to_owned()),
             _ => Err("the table has several actions: name that of its entries with action = \"…\"".to_owned()),
         }
     }

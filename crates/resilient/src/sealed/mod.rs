@@ -6,7 +6,7 @@
 //!    2  "TR"
 //!    1  version, 2
 //!    1  kind: 0 messages, 1 hello
-//!    5  sender: 0 for a switch or 1 for a store, and its number
+//!    5  sender: 0 for a switch, 1 for a store or 2 for the operator; its number
 //!    5  receiver
 //!    8  start number of the sender
 //!    8  start number of the receiver as the sender knows it; 0 if it does not

@@ -21,7 +21,7 @@ replicated to stores, and another switch goes on where a dead one stopped.
   triplane store run a --cluster cluster.toml --state-dir /var/lib/triplane/a --durable
   triplane run prog.p4 --port 1=eth1 --port 2=eth2 --store cluster.toml --switch s1
 
-All stores and switches need equal files and the same key. Without a key_file, all
+All members need identical cluster files and the same key. Without a key_file, all
 addresses must be of the loopback interface.
 
 With an operator, stores that die are removed from the chain, spare ones join, and
@@ -145,7 +145,8 @@ pub struct StoreRunArgs {
     #[arg(long)]
     pub durable: bool,
 
-    /// Begin again without rows after the store has stopped. All replicated state is lost.
+    /// Start without rows after the store has stopped: all replicated state is lost. Only for the single store of a
+    /// cluster without an operator.
     #[arg(long)]
     pub forget: bool,
 

@@ -80,15 +80,24 @@ fn unknown<'m>(path: &Path, what: &str, name: &str, members: impl Iterator<Item 
 impl From<OpenError> for Failure {
     fn from(error: OpenError) -> Failure {
         match error {
-            OpenError::Forgotten(_) | OpenError::Lost { .. } => {
-                Failure::Environment(anyhow!("{error}; if they may be lost, pass --forget"))
-            }
-            OpenError::Durable { .. } => {
-                Failure::Environment(anyhow!("{error}; pass --durable, or --forget if they may be lost"))
-            }
+            OpenError::Durable { .. } => Failure::Environment(anyhow!("{error}; pass --durable")),
             error => Failure::Environment(error.into()),
         }
     }
+}
+
+/// Returns the failure of a store of a cluster that cannot start, with its remedy there.
+fn cannot_open(error: OpenError, cluster: &Cluster) -> Failure {
+    let has_lost_rows = matches!(error, OpenError::Forgotten(_) | OpenError::Lost { .. });
+    let remedy = match (has_lost_rows, cluster.stores().count()) {
+        (false, _) => return error.into(),
+        _ if cluster.operator().is_some() => {
+            "remove its directory to start it without them: it copies those of the chain"
+        }
+        (_, 1) => "if they may be lost, pass --forget",
+        _ => "if all rows may be lost, stop all switches and stores, and remove the directories of the stores",
+    };
+    Failure::Environment(anyhow!("{error}; {remedy}"))
 }
 
 /// Runs a store until Ctrl-C.
@@ -103,11 +112,12 @@ fn serve(args: &StoreRunArgs, output: &Output) -> Result<(), Failure> {
         return Err(Failure::Usage(message.to_owned()));
     }
     let mut directory = StoreDirectory::open(&args.state_dir).map_err(OpenError::from)?;
-    let mut server = match (is_operated, args.durable) {
-        (true, false) => StoreServer::open_joining(&cluster, member, &mut directory)?,
-        (_, true) => StoreServer::open_durable(&cluster, member, &mut directory, args.forget)?,
-        (false, false) => StoreServer::open(&cluster, member, &mut directory, args.forget)?,
+    let opened = match (is_operated, args.durable) {
+        (true, false) => StoreServer::open_joining(&cluster, member, &mut directory),
+        (_, true) => StoreServer::open_durable(&cluster, member, &mut directory, args.forget),
+        (false, false) => StoreServer::open(&cluster, member, &mut directory, args.forget),
     };
+    let mut server = opened.map_err(|error| cannot_open(error, &cluster))?;
     server.on_notice(notices(output));
     privileges::restrict(&KeptAccess::default(), args.show_privileges, output)?;
     let stop = signals::stop_on_signals()?;

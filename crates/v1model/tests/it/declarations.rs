@@ -99,19 +99,19 @@ fn tables_that_the_stores_cannot_fill_are_reported_with_the_reason() {
         [one("group = \"g\", add = \"allow\"", key, "allow;", ""), table("u", "group = \"g\"", key, "allow;", "")];
     assert_eq!(check(&[&group[0], &group[1]]), [""; 0]);
 
-    refused(&[&one("", key, "allow;", "")], "a resilient table says where its rows come from");
+    refused(&[&one("", key, "allow;", "")], "@resilient on a table needs");
     refused(&[&one("size = \"3\"", key, "allow;", "")], "\"size\" is unknown: @resilient on a table has");
     refused(&[&one("every = \"1ms\"", key, "allow;", "")], "\"every\" is for registers");
-    refused(&[&one("add = \"allow\", pool = \"1-2\"", key, "allow;", "")], "a table has one of");
+    refused(&[&one("add = \"allow\", pool = \"1-2\"", key, "allow;", "")], "a table can have only one of");
     for range in ["ports", "9-1", "1-", "0-1048576", "-1-5"] {
         refused(&[&one(&format!("pool = \"{range}\""), key, "give;", "")], "is a range such as \"1024-65535\"");
     }
     refused(&[&one("pool = \"1-65536\"", key, "give;", "")], "65536 does not fit the parameter of 16 bits");
-    refused(&[&one("pool = \"1-9\"", key, "allow;", "")], "the action of the entries has one parameter");
-    refused(&[&one("add = \"give\"", key, "give;", "")], "the action of \"add\" has no parameters");
+    refused(&[&one("pool = \"1-9\"", key, "allow;", "")], "the action of the entries must have exactly one parameter");
+    refused(&[&one("add = \"give\"", key, "give;", "")], "the action of \"add\" must have no parameters");
     refused(&[&one("add = \"deny\"", key, "allow;", "")], "entries of this table have no action \"deny\"");
     refused(&[&one("pool = \"1-9\"", key, "give; allow;", "")], "the table has several actions");
-    refused(&[&one("add = \"allow\"", "sm.ingress_port: ternary;", "allow;", "")], "all its elements are exact");
+    refused(&[&one("add = \"allow\"", "sm.ingress_port: ternary;", "allow;", "")], "whose elements are all exact");
     refused(&[&one("add = \"allow\"", key, "allow;", "const entries = { 1: allow(); }")], "the program declares none");
     refused(&[&one("add = \"allow\"", key, "allow;", "support_timeout = true;")], "do not age");
     refused(&[&one("group = \"g\"", key, "allow;", "")], "no table of the group \"g\" makes rows");
@@ -123,10 +123,10 @@ fn tables_that_the_stores_cannot_fill_are_reported_with_the_reason() {
     refused(&[&group[0], &table("b", "reverse = \"t\"", key, "allow;", "")], "\"t\" has no \"pool\"");
     refused(
         &[&pool, &table("b", "reverse = \"forth\"", key, "tell;", "")],
-        "the only key of a reverse table is the number",
+        "the key of a reverse table must be the number only",
     );
     let swapped = table("b", "reverse = \"forth\"", "sm.egress_rid: exact;", "give;", "");
-    refused(&[&pool, &swapped], "the parameters of a reverse table's action are the key elements of \"forth\"");
+    refused(&[&pool, &swapped], "the parameters of a reverse table's action must be the key elements of \"forth\"");
     refused(&[&pool, &reverse, &reverse.replace("table back", "table again")], "\"forth\" has two reverse tables");
     let array = "@resilient[group = \"g\"] register<bit<8>>(4) r; ";
     let errors = errors_with(&format!("{ACTIONS} {array} {}", group[0]), "t.apply();");
