@@ -1,6 +1,6 @@
-//! Cost of resilient state in memory: `examples/key-value` and `examples/nat` without their annotations, and with them at
-//! a switch that owns all rows. Batches of 32 frames in place; both alternate, and the ratio is the median of the ratios
-//! of a turn.
+//! Cost of resilient state in memory: `examples/key-value` and `examples/nat` without their annotations, and with them
+//! at a switch that owns all rows. Batches of 32 frames in place; both alternate, and the ratio is the median of the
+//! ratios of a turn.
 //!
 //! `cargo bench -p resilient_switch --bench rows`
 
