@@ -17,6 +17,10 @@ const MAX_DATAGRAM: usize = 65_535;
 pub enum ClusterNotice {
     /// A member has shown that its cluster file differs from ours. It is reported once.
     OtherSettings(ClusterMember),
+    /// No store has been heard for a while. Packets that need one wait.
+    StoresSilent,
+    /// A store is heard again.
+    StoresHeard,
 }
 
 impl fmt::Display for ClusterNotice {
@@ -25,6 +29,11 @@ impl fmt::Display for ClusterNotice {
             ClusterNotice::OtherSettings(ClusterMember { name, address, .. }) => {
                 write!(f, "`{name}` at {address} has another cluster file: its messages are ignored")
             }
+            ClusterNotice::StoresSilent => f.write_str(
+                "no store answers: packets that need a row wait; see whether the stores run, are reached, and have the \
+                 same key",
+            ),
+            ClusterNotice::StoresHeard => f.write_str("the stores answer"),
         }
     }
 }
@@ -48,6 +57,11 @@ impl ClusterSocket {
     pub fn new(socket: UdpSocket, cluster: Cluster, me: Peer, start: u64) -> ClusterSocket {
         let sealer = cluster.sealer(me, start);
         ClusterSocket { socket, cluster, sealer, buffer: vec![0; MAX_DATAGRAM], on_notice: None, unsent: 0 }
+    }
+
+    /// Gives a notice to the handler.
+    pub fn notice(&mut self, notice: &ClusterNotice) {
+        self.on_notice.iter_mut().for_each(|handler| handler(notice));
     }
 
     /// Lets `handler` take the notices.

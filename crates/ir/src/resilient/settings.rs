@@ -78,7 +78,7 @@ impl TableSettings {
                     settings.group = Some(value);
                     continue;
                 }
-                "action" => {
+                "entry_action" => {
                     settings.action = Some(value);
                     continue;
                 }
@@ -94,7 +94,7 @@ impl TableSettings {
                 "every" | "bound" => return Err(format!("\"{key}\" is for registers: tables have no snapshots")),
                 _ => {
                     return Err(format!(
-                        "\"{key}\" is unknown: @resilient on a table has \"group\", \"action\", and one of \
+                        "\"{key}\" is unknown: @resilient on a table has \"group\", \"entry_action\", and one of \
                          \"add\", \"pool\", \"choice\" and \"reverse\""
                     ));
                 }

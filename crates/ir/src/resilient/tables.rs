@@ -191,7 +191,7 @@ impl Program {
         match others[..] {
             [only] => Ok(only),
             [] => Err("a resilient table needs an action for its entries, beside the default action".to_owned()),
-            _ => Err("the table has several actions: name that of its entries with action = \"…\"".to_owned()),
+            _ => Err("the table has several actions: name that of its entries with entry_action = \"…\"".to_owned()),
         }
     }
 

@@ -142,6 +142,10 @@ fn table(status: &OperatorStatus) -> String {
             format!("chain {chain}: {} of {wanted} stores, layout {epoch}\n", status.chain.members.len())
         }
     };
+    let is_in = |store: &&StoreStatus| status.chain.members.contains(&store.name);
+    if status.epoch > 0 && !status.stores.iter().filter(is_in).any(|store| store.is_active && store.answers) {
+        text.push_str("no store of the chain answers and has all rows: nothing is served\n");
+    }
     let header = ["store", "role", "answers", "rows", "lag", "life"].map(str::to_owned);
     let rows: Vec<[String; 6]> = std::iter::once(header).chain(status.stores.iter().map(row)).collect();
     let width = |at: usize| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or(0);

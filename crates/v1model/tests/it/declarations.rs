@@ -111,6 +111,7 @@ fn tables_that_the_stores_cannot_fill_are_reported_with_the_reason() {
     refused(&[&one("add = \"give\"", key, "give;", "")], "the action of \"add\" must have no parameters");
     refused(&[&one("add = \"deny\"", key, "allow;", "")], "entries of this table have no action \"deny\"");
     refused(&[&one("pool = \"1-9\"", key, "give; allow;", "")], "the table has several actions");
+    assert_eq!(check(&[&one("pool = \"1-9\", entry_action = \"give\"", key, "give; allow;", "")]), [""; 0]);
     refused(&[&one("add = \"allow\"", "sm.ingress_port: ternary;", "allow;", "")], "whose elements are all exact");
     refused(&[&one("add = \"allow\"", key, "allow;", "const entries = { 1: allow(); }")], "the program declares none");
     refused(&[&one("add = \"allow\"", key, "allow;", "support_timeout = true;")], "do not age");
