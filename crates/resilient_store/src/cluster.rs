@@ -28,6 +28,7 @@ use resilient::{
 use serde::Deserialize;
 
 use crate::key_file::{KeyFileError, read_key_file};
+use crate::open::random_number;
 
 /// Maximum number of stores of a chain.
 const MAX_STORES: usize = 5;
@@ -290,7 +291,7 @@ impl Cluster {
 
     /// Returns the settings of the switches.
     pub fn replica_config(&self) -> ReplicaConfig {
-        ReplicaConfig { lease_ns: self.lease_ns, ..ReplicaConfig::default() }
+        ReplicaConfig { lease_ns: self.lease_ns, hash_seed: random_number(), ..ReplicaConfig::default() }
     }
 }
 

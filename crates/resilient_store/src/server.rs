@@ -14,6 +14,7 @@ use switch::Time;
 use crate::cluster::Cluster;
 use crate::disk::DiskError;
 use crate::disk_writer::{DiskStatistics, DiskWriter, ServerDisk};
+use crate::open::random_number;
 use crate::socket::{ClusterSocket, NoticeHandler};
 
 /// Maximum number of datagrams that are received before the node answers.
@@ -70,14 +71,13 @@ impl StoreServer {
         seed: u64,
     ) -> StoreServer {
         let node = StoreNode::founding(cluster.store_config(), me, seed, Time::ZERO, layout);
-        // The seed is random, and another one for each start.
-        StoreServer::of(node, ClusterSocket::new(socket, cluster, Peer::Node(me.node), seed), None)
+        StoreServer::of(node, ClusterSocket::new(socket, cluster, Peer::Node(me.node), random_number()), None)
     }
 
     /// Creates a node without rows and without a layout, which it gets from the operator. `seed` is random.
     pub fn joining(cluster: Cluster, me: ChainMember, socket: UdpSocket, seed: u64) -> StoreServer {
         let node = StoreNode::joining(cluster.store_config(), me, seed);
-        StoreServer::of(node, ClusterSocket::new(socket, cluster, Peer::Node(me.node), seed), None)
+        StoreServer::of(node, ClusterSocket::new(socket, cluster, Peer::Node(me.node), random_number()), None)
     }
 
     /// Creates a server of a node.

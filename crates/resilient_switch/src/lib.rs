@@ -19,6 +19,7 @@
 mod forwarded;
 mod held;
 pub mod in_band;
+mod kept;
 mod row_format;
 mod wrapper;
 

@@ -35,7 +35,10 @@ impl RowFormat {
     /// Returns the format of the group at place `number`.
     pub fn new(program: &Program, groups: &[ResilientGroup], number: usize) -> RowFormat {
         let group = &groups[number];
-        let id = row_group(program, group);
+        let id = match group.origin {
+            RowOrigin::Reverse(forward) => numbers_group(program, &groups[forward]),
+            _ => row_group(program, group),
+        };
         let creation = match &group.origin {
             RowOrigin::Start => return RowFormat { id, rows: RowKind::Arrays(ArrayFormat::new(program, group)) },
             RowOrigin::Added => IfMissing::Create(RowValues::default()),
@@ -44,13 +47,9 @@ impl RowFormat {
                 let table = group.tables[0];
                 let action = &program.actions[program.tables[table.table].actions[table.action as usize].action];
                 let width = program.slots[action.params[0].slot].width;
-                let reverse = groups.iter().position(|group| group.origin == RowOrigin::Reverse(number));
                 IfMissing::Allocate(NumberPool {
                     // Numbers have rows of their own even if the program does not read them.
-                    group: match reverse {
-                        Some(reverse) => row_group(program, &groups[reverse]),
-                        None => group_number(&group.name, id, [("numbers", width)].into_iter()),
-                    },
+                    group: numbers_group(program, group),
                     first: *first,
                     last: *last,
                     bytes: width.div_ceil(8) as u8,
@@ -112,8 +111,21 @@ fn row_group(program: &Program, group: &ResilientGroup) -> u64 {
     let Some(first) = group.tables.first() else { return group_number(&group.name, group.rows, arrays) };
     let table = &program.tables[first.table];
     let data = &program.actions[table.actions[first.action as usize].action].params;
+    let origin = match group.origin {
+        RowOrigin::Number(NumberRange { is_shared: true, .. }) => "choice",
+        RowOrigin::Number(NumberRange { is_shared: false, .. }) => "pool",
+        RowOrigin::Added => "add",
+        RowOrigin::Start | RowOrigin::Reverse(_) => "none",
+    };
     let key = table.keys.iter().map(|key| ("key", key.width));
-    group_number(&group.name, 0, key.chain(data.iter().map(|param| ("data", program.slots[param.slot].width))))
+    let data = data.iter().map(|param| ("data", program.slots[param.slot].width));
+    group_number(&group.name, 0, [(origin, 0)].into_iter().chain(key).chain(data))
+}
+
+/// Returns the group of the numbers of a group, whether or not the program finds rows by them. It depends on that group
+/// only, so all programs that share its rows share the numbers.
+fn numbers_group(program: &Program, group: &ResilientGroup) -> u64 {
+    group_number("numbers", row_group(program, group), std::iter::empty())
 }
 
 /// Returns the number of a group in the names of its rows: the first 64 bits, big-endian, of the BLAKE3 hash in

@@ -14,6 +14,7 @@ use switch::{DropReason, Frame, Notification, Output, RowSwitch, Time};
 
 use crate::held::HeldOutputs;
 use crate::in_band::{InBand, InBandCarrier};
+use crate::kept::KeptRows;
 use crate::row_format::{RowFormat, RowKind};
 
 /// Settings of the wrapper.
@@ -68,6 +69,8 @@ pub struct ResilientSwitch<S> {
     formats: Vec<RowFormat>,
     /// For each row of tables that was asked for, the number of packets that waited for it by then.
     asked: BTreeMap<StateRow, usize>,
+    /// Rows of tables whose packets wait for further rows.
+    kept: KeptRows,
     held: HeldOutputs,
     max_held_bytes: usize,
     /// How messages travel if the switch itself carries them.
@@ -99,6 +102,7 @@ impl<S: RowSwitch> ResilientSwitch<S> {
             has_sessions: false,
             formats,
             asked: BTreeMap::new(),
+            kept: KeptRows::new(rng::mix([incarnation, u64::from(number.0), 0]), config.replica.retransmit_ns),
             held: HeldOutputs::default(),
             max_held_bytes: config.max_held_bytes,
             in_band: None,
@@ -157,6 +161,10 @@ impl<S: RowSwitch> ResilientSwitch<S> {
         }
         self.replica.tick(now);
         self.act(now, output);
+        for id in self.kept.take_due(now) {
+            self.replica.finished_parked(now, &id);
+        }
+        self.act(now, output);
     }
 
     /// Ends a step of the switch inside: replicates what packets wrote, and holds what depends on it.
@@ -167,11 +175,13 @@ impl<S: RowSwitch> ResilientSwitch<S> {
 
     /// Returns the time at which the protocol has something to do.
     pub(crate) fn next_deadline(&self) -> Option<Time> {
-        if self.has_sessions { self.replica.next_deadline() } else { Some(Time::ZERO) }
+        let deadline = || self.replica.next_deadline().into_iter().chain(self.kept.next_due()).min();
+        if self.has_sessions { deadline() } else { Some(Time::ZERO) }
     }
 
     /// Takes from the switch inside what the last step left: writes, outputs that wait, rows that packets wait for.
-    fn collect(&mut self, now: Time, output: &mut Vec<Frame>) {
+    /// Returns these rows.
+    fn collect(&mut self, now: Time, output: &mut Vec<Frame>) -> Vec<StateRow> {
         let writes = self.inner.objects_mut().take_row_writes();
         let mut written = BTreeSet::new();
         for write in writes {
@@ -189,9 +199,9 @@ impl<S: RowSwitch> ResilientSwitch<S> {
                 self.held.hold(held);
             }
         }
-        for row in self.inner.take_awaited() {
-            self.acquire(now, row);
-        }
+        let awaited = self.inner.take_awaited();
+        awaited.iter().for_each(|row| self.acquire(now, *row));
+        awaited
     }
 
     /// Asks for a row for which packets wait.
@@ -311,7 +321,12 @@ impl<S: RowSwitch> ResilientSwitch<S> {
             Some((row, true)) => {
                 self.inner.resume(row);
                 self.inner.step(now, &mut Vec::new(), output);
-                self.collect(now, output);
+                let awaited = self.collect(now, output);
+                self.settle_kept(now, row);
+                if !awaited.is_empty() && self.inner.objects().row_key(row).is_some() {
+                    // Another switch may have what they wait for, and wait for this row.
+                    return self.kept.keep(now, id, awaited);
+                }
             }
             Some((row, false)) => {
                 self.inner.drop_parked(row, DropReason::RowUnavailable);
@@ -333,7 +348,15 @@ impl<S: RowSwitch> ResilientSwitch<S> {
         } else {
             self.inner.drop_parked(row, DropReason::RowUnavailable);
         }
+        self.settle_kept(now, row);
         self.forget(now, row);
+    }
+
+    /// Lets the rows go that were kept because their packets waited for this one.
+    fn settle_kept(&mut self, now: Time, row: StateRow) {
+        for id in self.kept.settle(row) {
+            self.replica.finished_parked(now, &id);
+        }
     }
 
     /// Returns the place of a row's group, if the program has it.

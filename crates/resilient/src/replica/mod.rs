@@ -37,6 +37,8 @@ pub struct ReplicaConfig {
     pub max_rows: usize,
     /// Maximum number of rows that are asked for.
     pub max_asks: usize,
+    /// Seed of the hash of rows. It is random and secret where packets choose keys: others could provoke collisions.
+    pub hash_seed: u64,
     /// The error to make, in builds of the simulator.
     pub mutation: Mutation,
 }
@@ -48,6 +50,7 @@ impl Default for ReplicaConfig {
             retransmit_ns: 10_000_000,
             max_rows: 1 << 20,
             max_asks: 1 << 14,
+            hash_seed: 0,
             mutation: Mutation::default(),
         }
     }
@@ -124,7 +127,7 @@ pub struct StateReplica {
 impl StateReplica {
     /// Creates the replica of a switch that starts. `incarnation` is random, and never used before.
     pub fn new(config: ReplicaConfig, layout: Arc<StoreLayout>, switch: SwitchId, incarnation: u64) -> StateReplica {
-        let hasher = SeedableRandomState::with_seed(incarnation, SharedSeed::global_fixed());
+        let hasher = SeedableRandomState::with_seed(incarnation ^ config.hash_seed, SharedSeed::global_fixed());
         StateReplica {
             config,
             layout,

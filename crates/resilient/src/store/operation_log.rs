@@ -4,6 +4,9 @@ use std::collections::VecDeque;
 
 use crate::message::Operation;
 
+/// Maximum index of an operation, which no store reaches.
+pub(super) const MAX_INDEX: u64 = u64::MAX / 2;
+
 /// Operations with consecutive indexes. Indexes begin at 1.
 #[derive(Debug, Default)]
 pub(super) struct OperationLog {

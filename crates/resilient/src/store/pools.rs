@@ -3,8 +3,6 @@
 //! A number is taken if its row has values, so the rows are all that nodes have to agree on. A shard has the numbers
 //! whose rows belong to it: a row and that of its number are always in the same shard, and created in one step.
 
-use std::collections::BTreeMap;
-
 use super::ShardContext;
 use super::shard::ShardNode;
 use crate::message::{CreatedRow, NumberPool};
@@ -23,20 +21,21 @@ const MAX_POOLS: usize = 64;
 /// Pools in which a search has found nothing.
 #[derive(Debug, Default)]
 pub(super) struct PoolSearches {
-    /// By group: the pool, and the number of rows that had been removed by then.
-    exhausted: BTreeMap<u64, (NumberPool, u64)>,
+    /// The pools, and the number of rows that had been removed by then.
+    exhausted: Vec<(NumberPool, u64)>,
 }
 
 impl PoolSearches {
     fn is_exhausted(&self, pool: &NumberPool, removals: u64) -> bool {
-        self.exhausted.get(&pool.group) == Some(&(*pool, removals))
+        self.exhausted.contains(&(*pool, removals))
     }
 
     fn note(&mut self, pool: NumberPool, removals: u64) {
+        self.exhausted.retain(|(other, _)| *other != pool);
         if self.exhausted.len() >= MAX_POOLS {
             self.exhausted.clear();
         }
-        self.exhausted.insert(pool.group, (pool, removals));
+        self.exhausted.push((pool, removals));
     }
 }
 

@@ -6,15 +6,12 @@ use std::sync::Arc;
 use switch::Time;
 
 use super::group_commit::{GroupCommit, LAYOUT, OPERATIONS, ROW, SHARD};
-use super::operation_log::OperationLog;
+use super::operation_log::{MAX_INDEX, OperationLog};
 use super::record::ShardState;
 use super::shard::ShardNode;
 use super::{ShardContext, StoreConfig, StoreNode};
 use crate::layout::{ChainMember, ShardId};
 use crate::wire_form::{MalformedMessage, MessageReader};
-
-/// Maximum index of an operation, which no store reaches.
-const MAX_INDEX: u64 = u64::MAX / 2;
 
 /// A node that is being restored in the same life.
 ///
@@ -118,7 +115,11 @@ impl StoreRecovery {
             random: &mut node.random,
             outbox: &mut node.outbox,
         };
-        node.shards.iter_mut().flatten().for_each(|shard| shard.take_role(&mut context, true));
+        for shard in node.shards.iter_mut().flatten() {
+            // Also for a node that becomes the head later.
+            shard.wait_for_sessions(&context);
+            shard.take_role(&mut context, true);
+        }
         Ok((self.node, self.commit))
     }
 }

@@ -182,8 +182,13 @@ impl ShardNode {
         if context.is(Mutant::SessionsForgotten) {
             self.sessions.clear();
         } else {
-            self.grace_until = self.session_end(context);
+            self.wait_for_sessions(context);
         }
+    }
+
+    /// Takes all sessions for renewed now.
+    pub fn wait_for_sessions(&mut self, context: &ShardContext<'_>) {
+        self.grace_until = self.grace_until.max(self.session_end(context));
     }
 
     /// Returns the end of a session that is renewed now.

@@ -1,7 +1,7 @@
 //! The link from a predecessor: operations are applied in order, and copied rows between them.
 
 use super::ShardContext;
-use super::operation_log::OperationLog;
+use super::operation_log::{MAX_INDEX, OperationLog};
 use super::record::ShardChange;
 use super::shard::ShardNode;
 use crate::message::{Content, CopyChunk, Forward, Operation, Peer, Progress, StoreMessage};
@@ -16,6 +16,10 @@ impl ShardNode {
         let predecessor = context.layout.chain(self.shard).and_then(|chain| chain.predecessor(context.me));
         let is_from = predecessor.is_some_and(|member| Peer::Node(member.node) == from);
         if !is_from && !context.is(Mutant::LayoutIgnored) {
+            return;
+        }
+        let highest = forward.chunk.as_ref().map_or(0, |chunk| chunk.at).max(forward.first).max(forward.base);
+        if highest > MAX_INDEX {
             return;
         }
         self.report_due = true;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use resilient::message::{IfMissing, ReplyBody, Request, RequestBody};
+use resilient::message::{Forward, IfMissing, Operation, ReplyBody, Request, RequestBody};
 use resilient::simulation::NodeDisk;
 use resilient::store::{EntryChange, GroupCommit, StoreRecord, StoreRecovery};
 use resilient::{
@@ -275,4 +275,76 @@ fn a_transaction_without_records_is_none() {
     let removed = |change: &EntryChange| matches!(change, EntryChange::RemoveAll(key) if key[1..] == [0, 3]);
     assert_eq!(batch.changes().filter(removed).count(), 2);
     assert!(commit.take().is_none());
+}
+
+/// Returns the time in milliseconds after which a tail that restarted with a shorter lease, and became the head, grants
+/// a row of another switch.
+fn granted_by_a_promoted_tail() -> u64 {
+    const LONG_NS: u64 = 60_000_000_000;
+    let config = StoreConfig { lease_ns: LONG_NS, ..config() };
+    let chain = |members| StoreLayout::new(1, vec![ShardChain { members, learner: None }]);
+    let mut disk = NodeDisk::default();
+    let mut run = |node: &mut StoreNode| {
+        let mut sent = Vec::new();
+        loop {
+            let events: Vec<StoreEvent> = node.take_events().collect();
+            if events.is_empty() {
+                return sent;
+            }
+            for event in events {
+                match event {
+                    StoreEvent::Send { message, .. } => sent.push(message),
+                    StoreEvent::Persist { number, record } => disk.write(number, record),
+                }
+            }
+            disk.sync(u64::MAX);
+            node.persisted(u64::MAX);
+        }
+    };
+    let layout = Arc::new(chain(vec![member(1), member(2)]));
+    let mut node = StoreNode::founding(config, member(2), 1, Time::ZERO, &layout);
+    run(&mut node);
+    let row = RowId::empty(1);
+    let operations = vec![
+        Operation::Renew { owner: owner(1), nonce: 1 },
+        Operation::Grant { owner: owner(1), row, ask: 1, epoch: 1, created: None },
+    ];
+    let shard = ShardId(0);
+    let forward = Forward { layout: 1, shard, base: 1, floor: Some(0), first: 1, operations, chunk: None };
+    node.receive(Time::ZERO, Peer::Node(NodeId(1)), StoreMessage::Forward(forward));
+    node.flush(Time::ZERO);
+    run(&mut node);
+    // As a server restarts: later by the difference of the leases.
+    let config = StoreConfig { lease_ns: LEASE_NS, ..config };
+    let drift = config.drift_ppm;
+    let start = Time::from_ns(expiry_ns(LONG_NS, drift) - expiry_ns(LEASE_NS, drift));
+    let mut node = disk.recover(config, member(2), 2, start);
+    let run = |node: &mut StoreNode| {
+        let events: Vec<StoreEvent> = node.take_events().collect();
+        node.persisted(u64::MAX);
+        events.into_iter().chain(node.take_events()).any(|event| format!("{event:?}").contains("Granted"))
+    };
+    let alone = ShardChain { members: vec![member(2)], learner: None };
+    node.set_layout(Time::from_ms(300), &Arc::new(StoreLayout::new(2, vec![alone])));
+    for tick in 1..2000 {
+        let now = Time::from_ms(100 * tick);
+        for body in [
+            RequestBody::Renew { shard, nonce: tick },
+            RequestBody::Acquire { row, ask: 1, if_missing: IfMissing::Grant },
+        ] {
+            let request = Request { layout: 2, owner: owner(2), body };
+            node.receive(now, Peer::Switch(SwitchId(2)), StoreMessage::Request(request));
+        }
+        node.tick(now);
+        if run(&mut node) {
+            return now.as_us() / 1000;
+        }
+    }
+    u64::MAX
+}
+
+#[test]
+fn a_store_that_restarts_honours_its_longest_lease_even_if_it_becomes_the_head_later() {
+    let ms = granted_by_a_promoted_tail();
+    assert!((60_000..=62_000).contains(&ms), "{ms}");
 }

@@ -239,3 +239,25 @@ fn a_store_that_is_alone_may_forget_its_disk() {
     assert_eq!(rows(test.open(0, false, true)), Some(0));
     assert!(matches!(test.open(0, true, false), Err(OpenError::Lost { .. })));
 }
+
+#[test]
+fn a_durable_store_beside_an_operator_does_not_start_without_its_rows() {
+    let path = std::env::temp_dir().join(format!("triplane-operated-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&path);
+    let address = || UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("loopback has ports");
+    let (store, operator) = (address(), address());
+    let text = format!("chain = 1\n[stores.a]\naddress = \"{store}\"\n[operator]\naddress = \"{operator}\"\n");
+    let cluster = Cluster::read(&text, Path::new(".")).expect("the file is right");
+    let member = cluster.store("a").expect("it is there");
+    let open = |is_durable: bool| {
+        let mut directory = StoreDirectory::open(&path).expect("no other process has it");
+        match is_durable {
+            true => StoreServer::open_durable(&cluster, member, &mut directory, false).map(drop),
+            false => StoreServer::open_joining(&cluster, member, &mut directory).map(drop),
+        }
+    };
+    assert!(open(true).is_ok());
+    assert!(matches!(open(false), Err(OpenError::Durable { .. })));
+    assert!(open(true).is_ok(), "it goes on with its rows");
+    let _ = std::fs::remove_dir_all(&path);
+}

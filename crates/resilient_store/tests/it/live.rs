@@ -2,8 +2,8 @@
 
 use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -160,6 +160,34 @@ fn a_switch_continues_where_a_dead_one_stopped() {
         assert_eq!(done.len(), stores);
         assert!(done.iter().all(|store| (store.rows, store.refused.total()) == (2, 0)), "{done:?}");
     }
+}
+
+#[test]
+fn a_switch_says_once_that_no_store_answers_and_that_one_answers_again() {
+    let mut rig = Rig::new(1);
+    let mut first = rig.switch(0);
+    let notices = Arc::new(Mutex::new(Vec::new()));
+    let noted = Arc::clone(&notices);
+    first.hook.on_notice(Box::new(move |notice| noted.lock().unwrap().push(notice.to_string())));
+    let mut poll = |now: Time| {
+        let (mut output, mut injected) = (Vec::new(), Vec::new());
+        let (switch, stop_others) = (&mut first.switch, &|| ());
+        let mut context = HookContext { now, switch, output: &mut output, injected: &mut injected, stop_others };
+        first.hook.poll(&mut context);
+        notices.lock().unwrap().len()
+    };
+    // Nothing is asked for in the first poll, so nothing is heard in the second.
+    assert_eq!(poll(Time::ZERO), 0);
+    assert_eq!(poll(Time::from_ms(3_000)), 1);
+    let until = Instant::now() + PATIENCE;
+    while poll(Time::from_ms(3_001)) == 1 {
+        assert!(Instant::now() < until, "the store answers");
+    }
+    assert_eq!(poll(Time::from_ms(3_002)), 2);
+    let notices = notices.lock().unwrap();
+    assert!(notices[0].starts_with("no store answers"), "{notices:?}");
+    assert_eq!(notices[1], "the stores answer");
+    rig.finish();
 }
 
 #[test]

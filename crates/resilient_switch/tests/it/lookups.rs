@@ -90,3 +90,61 @@ fn without_free_numbers_new_rows_are_refused_and_old_ones_stay() {
     rig.run_until(Time::from_us(600));
     assert_eq!(rig.switches[&1].registry().get("drop.resilient.unavailable"), Some(32));
 }
+
+fn text() -> String {
+    let path = std::path::PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("testdata/tables.p4");
+    std::fs::read_to_string(path).unwrap()
+}
+
+/// Returns the numbers that are given twice: by `first` at switch 1, by `second` at switch 2.
+fn given_twice(first: &str, second: &str) -> usize {
+    let mut rig = Rig::with_program("tables.p4", 1);
+    rig.set_program(first);
+    rig.start(1, 8);
+    rig.run_until(Time::from_us(1300));
+    rig.send(1, (0..32).map(|key| request(FORWARD, key, 0)).collect());
+    rig.run_until(Time::from_us(1600));
+    rig.set_program(second);
+    rig.start(2, 9);
+    rig.run_until(Time::from_us(2000));
+    rig.send(2, (100..132).map(|key| request(FORWARD, key, 0)).collect());
+    rig.run_until(Time::from_us(4000));
+    let all = answers(&mut rig);
+    let mine: std::collections::BTreeSet<u16> =
+        all.iter().filter(|(_, switch, ..)| *switch == 1).map(|it| it.3).collect();
+    let others: Vec<u16> = all.iter().filter(|(_, switch, ..)| *switch == 2).map(|it| it.3).collect();
+    // Same group: switch 2 takes rows of switch 1 over.
+    rig.switches.remove(&1);
+    rig.send(2, vec![request(FORWARD, 0, 0)]);
+    rig.run_until(Time::from_us(9000));
+    let taken = answers(&mut rig);
+    assert_eq!(taken.len(), 1);
+    others.iter().filter(|number| mine.contains(number)).count()
+}
+
+#[test]
+fn versions_of_a_program_that_share_rows_share_the_numbers() {
+    let renamed = text().replace("table reverse", "table back").replace("reverse.apply", "back.apply");
+    assert_eq!(given_twice(&text(), &renamed), 0);
+    let without_reverse = text().replace("@resilient[reverse = \"forward\"]", "");
+    assert_eq!(given_twice(&without_reverse, &text()), 0);
+}
+
+/// Two switches with a packet each that looks up two rows, which exist.
+#[test]
+fn packets_with_two_rows_at_two_switches_do_not_wait_for_ever() {
+    let path = std::path::PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../v1model/testdata/row_tables.p4");
+    let mut rig = Rig::with_program("tables.p4", 1);
+    rig.set_program(&std::fs::read_to_string(path).unwrap());
+    rig.start(1, 8);
+    rig.start(2, 8);
+    rig.run_until(Time::from_us(1300));
+    rig.send(1, vec![request(INSIDE, 7, 0)]);
+    rig.send(2, vec![request(INSIDE, 8, 0)]);
+    rig.run_until(Time::from_us(2000));
+    assert_eq!(answers(&mut rig).len(), 2);
+    rig.send(1, vec![request(4, 7, 0)]);
+    rig.send(2, vec![request(4, 7, 0)]);
+    rig.run_until(Time::from_ms(2000));
+    assert_eq!(answers(&mut rig).len(), 2, "two seconds later");
+}

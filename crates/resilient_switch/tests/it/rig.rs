@@ -12,7 +12,8 @@ use resilient::{
     StoreEvent, StoreLayout, StoreMessage, StoreNode, SwitchId,
 };
 use resilient_switch::{InBand, ResilientConfig, ResilientSwitch, StoreRoute, in_band};
-use switch::{Device, Frame, PortId, Time};
+use rng::SplitMix64;
+use switch::{Device, Egress, Frame, HeadroomBuf, PacketSwitch, PortId, Time};
 use v1model::{Config, Executor, Switch, V1Model};
 
 /// One way between a switch and a store, or two stores.
@@ -37,6 +38,31 @@ fn address(peer: Peer) -> Ipv4Addr {
     }
 }
 
+/// How a network and its switches work. Chances are in percent.
+pub struct RigFaults {
+    pub random: SplitMix64,
+    pub loss: u64,
+    pub duplication: u64,
+    pub jitter_ns: u64,
+    pub executor: Executor,
+    pub in_place: bool,
+    pub max_parked: usize,
+}
+
+impl Default for RigFaults {
+    fn default() -> Self {
+        RigFaults {
+            random: SplitMix64::new(1),
+            loss: 0,
+            duplication: 0,
+            jitter_ns: 0,
+            executor: Executor::Jit,
+            in_place: false,
+            max_parked: 4096,
+        }
+    }
+}
+
 pub struct Rig {
     program: Arc<ir::Program>,
     layout: Arc<StoreLayout>,
@@ -46,6 +72,7 @@ pub struct Rig {
     stores: BTreeMap<u32, (StoreNode, DatagramSealer)>,
     sent: BTreeMap<(Time, u64), Sent>,
     datagrams: u64,
+    pub faults: RigFaults,
     /// A switch whose messages are lost, both ways.
     cut_off: Option<u32>,
     /// What left the switches: time, switch, frame.
@@ -60,6 +87,18 @@ pub const NONE: u8 = 255;
 
 pub fn request(op: u8, row: u8, value: u32) -> Frame {
     Frame::new(1, [&[op, row][..], &value.to_be_bytes(), &[0; 10]].concat())
+}
+
+/// Gives frames of one port to a switch in the driver's memory, and returns what leaves.
+fn step_in_place(switch: &mut ResilientSwitch<Switch>, now: Time, port: PortId, frames: &[Frame]) -> Vec<Frame> {
+    let mut batch: Vec<HeadroomBuf> = frames.iter().map(|frame| HeadroomBuf::new(&frame.data, 64)).collect();
+    let mut left = Vec::new();
+    switch.step_in_place(now, port, &mut batch, &mut left);
+    let frame = |egress| match egress {
+        Egress::Owned(frame) => frame,
+        Egress::InPlace { index, port } => Frame { port, data: batch[index].bytes().to_vec() },
+    };
+    left.into_iter().map(frame).collect()
 }
 
 /// Returns value and number of changes in an answer.
@@ -97,8 +136,18 @@ impl Rig {
         };
         let stores = members.into_iter().map(store).collect();
         let (now, sent, left) = (Time::ZERO, BTreeMap::new(), Vec::new());
-        let mut rig =
-            Rig { program, layout, now, switches: BTreeMap::new(), stores, sent, datagrams: 0, cut_off: None, left };
+        let mut rig = Rig {
+            program,
+            layout,
+            now,
+            switches: BTreeMap::new(),
+            stores,
+            sent,
+            datagrams: 0,
+            faults: RigFaults::default(),
+            cut_off: None,
+            left,
+        };
         rig.run_due();
         rig.run_until(Time::from_us(100));
         (1..=2).for_each(|number| rig.start(number, 7));
@@ -106,12 +155,17 @@ impl Rig {
         rig
     }
 
+    /// Lets switches that start from now on run another program.
+    pub fn set_program(&mut self, text: &str) {
+        self.program = Arc::new(compiler::expect_program(&Source::new("other.p4", text), &V1Model).ir);
+    }
+
     /// Starts a switch.
     pub fn start(&mut self, number: u32, incarnation: u64) {
-        let config = Config { executor: Executor::Jit, ..Config::with_ports(4) };
+        let config = Config { executor: self.faults.executor, ..Config::with_ports(4) };
         let inner = Switch::new(Arc::clone(&self.program), config).expect("the program fits the switch");
         let replica = ReplicaConfig { lease_ns: LEASE_NS, ..ReplicaConfig::default() };
-        let config = ResilientConfig { replica, ..ResilientConfig::default() };
+        let config = ResilientConfig { replica, max_parked: self.faults.max_parked, ..ResilientConfig::default() };
         let identity = (SwitchId(number), incarnation);
         let switch = ResilientSwitch::new(inner, config, Arc::clone(&self.layout), identity);
         let mut switch = switch.unwrap_or_else(|error| panic!("{error}"));
@@ -129,7 +183,10 @@ impl Rig {
     pub fn send(&mut self, switch: u32, mut frames: Vec<Frame>) {
         let mut output = Vec::new();
         let running = self.switches.get_mut(&switch).expect("the switch runs");
-        running.step(self.now, &mut frames, &mut output);
+        match frames.first().map(|frame| frame.port).filter(|_| self.faults.in_place) {
+            Some(port) => output = step_in_place(running, self.now, port, &frames),
+            None => running.step(self.now, &mut frames, &mut output),
+        }
         self.leave(switch, output);
     }
 
@@ -162,8 +219,16 @@ impl Rig {
         if is_lost(from) || is_lost(to) {
             return;
         }
-        self.datagrams += 1;
-        self.sent.insert((self.now.after_ns(DELAY_NS), self.datagrams), Sent { from, to, datagram });
+        if self.faults.random.percent(self.faults.loss) {
+            return;
+        }
+        let copies = 1 + u64::from(self.faults.random.percent(self.faults.duplication));
+        for _ in 0..copies {
+            let delay_ns = DELAY_NS + self.faults.random.below(self.faults.jitter_ns + 1);
+            self.datagrams += 1;
+            let sent = Sent { from, to, datagram: datagram.clone() };
+            self.sent.insert((self.now.after_ns(delay_ns), self.datagrams), sent);
+        }
     }
 
     /// Runs everything until `end`.

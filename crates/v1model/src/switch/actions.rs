@@ -368,6 +368,7 @@ impl Switch {
         packet.class_of_service = 0;
         packet.parsed_bytes = lent.measured_bytes();
         packet.row = self.current_row();
+        packet.missing.clear();
         (packet.trace, packet.pass) = (0, 0);
         packet
     }

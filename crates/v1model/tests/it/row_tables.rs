@@ -7,7 +7,7 @@ use std::sync::Arc;
 use compiler::Source;
 use engine::StateRow;
 use rng::SplitMix64;
-use switch::{Device, DropReason, Frame, RowSwitch, Time};
+use switch::{Device, DropReason, Frame, PortId, RowSwitch, Time};
 use v1model::{Config, Switch, V1Model};
 
 use crate::rows::{WAYS, Way, step};
@@ -203,4 +203,25 @@ fn entries_of_the_stores_are_not_those_of_the_control_plane() {
     let refused = engine::EntryError::RowEntries(table);
     assert_eq!(switch.objects_mut().insert(table, entry), Err(refused.clone()));
     assert_eq!(switch.objects_mut().clear(table), Err(refused));
+}
+
+#[test]
+fn a_packet_knows_nothing_of_the_misses_of_others() {
+    let way = WAYS[2];
+    let mut switch = switch(way);
+    // Some other port is shaped, so frames run one by one: parser to ingress, then egress in place.
+    switch.set_port_rate(PortId(3), Some(1000));
+    let mut stores = Stores::default();
+    let left = {
+        let mut left = step(&mut switch, way, [request(TWICE, 10, 0)]);
+        left.extend(stores.answer(&mut switch, way));
+        left
+    };
+    assert_eq!(values(&left), [NONE]);
+    // Another switch makes both rows, long before the next packet.
+    stores.rows.insert((2, vec![10]), Vec::new());
+    stores.rows.insert((2, vec![11]), Vec::new());
+    let mut left = step(&mut switch, way, [request(TWICE, 10, 0)]);
+    left.extend(stores.answer(&mut switch, way));
+    assert_eq!(values(&left), [2], "both rows exist");
 }

@@ -1,0 +1,258 @@
+//! Random networks of whole switches and stores: packets look up tables that the stores fill, over a network that loses,
+//! repeats and delays datagrams, with switches that restart and are cut off. The answers must not contradict each other.
+//! `TRIPLANE_RESILIENT_NETWORKS=2000` runs more networks, and `TRIPLANE_RESILIENT_NETWORK=17` only that one.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use engine::RowState;
+use rng::SplitMix64;
+use switch::{Frame, PortId, SwitchControl, Time};
+use v1model::Executor;
+
+use crate::rig::{Rig, RigFaults};
+
+const FORWARD: u8 = 0;
+const REVERSE: u8 = 1;
+const INSIDE: u8 = 2;
+const OUTSIDE: u8 = 3;
+const TWICE: u8 = 4;
+const NONE: u16 = 0xffff;
+
+/// Number of networks of a normal test.
+const NETWORKS: u64 = 40;
+
+/// A packet that was sent.
+#[derive(Clone, Copy, Debug)]
+struct Question {
+    at: Time,
+    operation: u8,
+    key: u8,
+    value: u16,
+}
+
+impl Question {
+    fn frame(self, id: u32) -> Frame {
+        let [high, low] = self.value.to_be_bytes();
+        Frame::new(1, [&[self.operation, self.key, high, low][..], &id.to_be_bytes(), &[0; 8]].concat())
+    }
+}
+
+/// What packets have asked and seen.
+#[derive(Default)]
+struct Judge {
+    questions: BTreeMap<u32, Question>,
+    answered: BTreeSet<u32>,
+    /// The number of each key, and when it was seen first.
+    numbers: BTreeMap<u8, (u16, Time)>,
+    /// The keys that were seen inside, and when first.
+    inside: BTreeMap<u8, Time>,
+    asked_inside: BTreeSet<u8>,
+    asked_numbers: BTreeSet<u8>,
+}
+
+impl Judge {
+    fn ask(&mut self, question: Question) -> Frame {
+        let id = self.questions.len() as u32;
+        match question.operation {
+            INSIDE => _ = self.asked_inside.insert(question.key),
+            FORWARD => _ = self.asked_numbers.insert(question.key),
+            _ => {}
+        }
+        self.questions.insert(id, question);
+        question.frame(id)
+    }
+
+    /// Judges what has left.
+    fn judge(&mut self, rig: &mut Rig) {
+        for (at, switch, frame) in std::mem::take(&mut rig.left) {
+            let data = &frame.data;
+            let id = u32::from_be_bytes([data[4], data[5], data[6], data[7]]);
+            let value = u16::from_be_bytes([data[2], data[3]]);
+            let question = self.questions[&id];
+            let what = format!("{question:?} has {value} at switch {switch}, {at:?}");
+            assert!(self.answered.insert(id), "answered twice: {what}");
+            self.judge_answer(at, question, value, &what);
+        }
+    }
+
+    fn judge_answer(&mut self, at: Time, question: Question, value: u16, what: &str) {
+        let Question { at: asked_at, operation, key, value: number } = question;
+        let known_inside = |key: u8| self.inside.get(&key).is_some_and(|known| *known < asked_at);
+        match operation {
+            FORWARD => {
+                let known = self.numbers.entry(key).or_insert((value, at)).0;
+                assert_eq!(known, value, "the number has changed: {what}");
+                let is_taken = self.numbers.iter().any(|(other, (number, _))| *other != key && *number == value);
+                assert!(!is_taken, "given twice: {what}");
+            }
+            REVERSE => {
+                let owner = self.numbers.iter().find(|(_, (other, _))| *other == number);
+                if value == NONE {
+                    assert!(owner.is_none_or(|(_, (_, known))| *known >= asked_at), "a false miss: {what}");
+                } else {
+                    let [inverse, found] = value.to_be_bytes();
+                    assert!(inverse == !found && self.asked_numbers.contains(&found), "no such key: {what}");
+                    assert!(owner.is_none_or(|(owner, _)| *owner == found), "another key: {what}");
+                }
+            }
+            INSIDE => {
+                assert_eq!(value, 1, "{what}");
+                self.inside.entry(key).or_insert(at);
+            }
+            OUTSIDE if value == NONE => assert!(!known_inside(key), "a false miss: {what}"),
+            OUTSIDE => assert!(self.asked_inside.contains(&key), "nobody made the row: {what}"),
+            _ => {
+                assert!(value == 2 || !(known_inside(key) && known_inside(key + 1)), "a false miss: {what}");
+                assert!(value != NONE || !known_inside(key + 1), "a false miss of the second row: {what}");
+            }
+        }
+    }
+}
+
+/// Returns the rows that a switch may own, by group and key.
+fn rows(keys: u8) -> Vec<(u32, Vec<u8>)> {
+    let of_key = |key: u8| [(0, vec![key, !key]), (2, vec![key])];
+    let numbers = (100..164_u16).map(|number| (1, number.to_be_bytes().to_vec()));
+    (0..=keys).flat_map(of_key).chain(numbers).collect()
+}
+
+fn state(rig: &Rig, switch: u32, (group, key): &(u32, Vec<u8>)) -> Option<RowState> {
+    let objects = rig.switches[&switch].objects();
+    objects.row_with_key(*group, key).map(|row| objects.row_state(row))
+}
+
+struct Network {
+    rig: Rig,
+    random: SplitMix64,
+    judge: Judge,
+    keys: u8,
+    is_shaped: bool,
+    starts: u64,
+}
+
+impl Network {
+    fn draw(seed: u64) -> Network {
+        let mut random = SplitMix64::new(seed);
+        let mut rig = Rig::with_program("tables.p4", 1 + random.below(3) as u32);
+        rig.faults = RigFaults {
+            random: SplitMix64::new(seed ^ 99),
+            loss: random.below(20),
+            duplication: random.below(20),
+            jitter_ns: random.pick(&[(1, 0), (3, 60_000)]),
+            executor: random.pick(&[(1, Executor::Interpreter), (2, Executor::Jit)]),
+            in_place: random.percent(50),
+            max_parked: random.pick(&[(1, 4), (1, 16), (2, 4096)]),
+        };
+        let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../v1model/testdata/row_tables.p4");
+        rig.set_program(&std::fs::read_to_string(path).expect("the program can be read"));
+        let (keys, is_shaped) = (3 + random.below(30) as u8, random.percent(33));
+        let mut network = Network { rig, random, judge: Judge::default(), keys, is_shaped, starts: 100 };
+        (1..=2).for_each(|switch| network.start(switch));
+        network
+    }
+
+    fn start(&mut self, switch: u32) {
+        self.starts += 1;
+        self.rig.start(switch, self.starts);
+        if self.is_shaped {
+            let running = self.rig.switches.get_mut(&switch).expect("it has started");
+            running.set_port_rate(PortId(3), Some(1000));
+            running.set_port_rate(PortId(2), Some(1_000_000));
+        }
+    }
+
+    fn run_for(&mut self, ns: u64) {
+        self.rig.run_until(self.rig.now.after_ns(ns));
+        self.judge.judge(&mut self.rig);
+    }
+
+    fn send(&mut self, switch: u32, packets: &[(u8, u8, u16)]) {
+        let at = self.rig.now;
+        let ask = |(operation, key, value): &(u8, u8, u16)| {
+            self.judge.ask(Question { at, operation: *operation, key: *key, value: *value })
+        };
+        let frames = packets.iter().map(ask).collect();
+        self.rig.send(switch, frames);
+        self.judge.judge(&mut self.rig);
+    }
+
+    fn packet(&mut self) -> (u8, u8, u16) {
+        let operation = self.random.below(5) as u8;
+        let key = self.random.below(u64::from(self.keys)) as u8;
+        let known: Vec<u16> = self.judge.numbers.values().map(|(number, _)| *number).collect();
+        let number = match operation {
+            REVERSE if self.random.percent(50) && !known.is_empty() => {
+                known[self.random.below(known.len() as u64) as usize]
+            }
+            REVERSE => 100 + self.random.below(64) as u16,
+            _ => 0,
+        };
+        (operation, key, number)
+    }
+
+    /// Sends packets while there are faults.
+    fn run_faults(&mut self) {
+        for _ in 0..400 {
+            let pause_ns = 1 + self.random.below(60_000);
+            self.run_for(pause_ns);
+            let switch = 1 + self.random.below(2) as u32;
+            match self.random.below(200) {
+                0 => self.rig.cut_off(switch),
+                1..=3 => self.rig.open(),
+                4 => self.start(switch),
+                _ => {}
+            }
+            let packets: Vec<_> = (0..1 + self.random.below(6)).map(|_| self.packet()).collect();
+            let switch = 1 + self.random.below(2) as u32;
+            self.send(switch, &packets);
+            for row in rows(self.keys) {
+                let owns = |switch| state(&self.rig, switch, &row) == Some(RowState::Owned);
+                assert!(!(owns(1) && owns(2)), "{row:?} has two owners");
+            }
+        }
+    }
+
+    /// Ends all faults: every packet is answered, and nothing stays behind.
+    fn run_healed(&mut self) {
+        self.rig.open();
+        (self.rig.faults.loss, self.rig.faults.duplication) = (0, 0);
+        self.run_for(60_000_000);
+        for switch in [1, 2] {
+            for key in 0..self.keys {
+                let operation = [OUTSIDE, FORWARD, INSIDE, TWICE][usize::from(key) % 4];
+                let id = self.judge.questions.len() as u32;
+                self.send(switch, &[(operation, key, 0)]);
+                self.run_for(60_000_000);
+                assert!(self.judge.answered.contains(&id), "no answer: switch {switch}, {operation}, key {key}");
+            }
+        }
+        self.run_for(200_000_000);
+        for switch in [1, 2] {
+            let absent =
+                rows(self.keys).into_iter().find(|row| state(&self.rig, switch, row) == Some(RowState::Absent));
+            assert_eq!(absent, None, "switch {switch} waits for a row without a packet");
+        }
+    }
+}
+
+#[test]
+fn answers_of_random_networks_do_not_contradict_each_other() {
+    let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().expect("it is a number"));
+    let seeds = match number("TRIPLANE_RESILIENT_NETWORK") {
+        Some(seed) => seed..seed + 1,
+        None => 0..number("TRIPLANE_RESILIENT_NETWORKS").unwrap_or(NETWORKS),
+    };
+    let (mut asked, mut answered) = (0, 0);
+    for seed in seeds {
+        // A failure below names its network by this line.
+        println!("TRIPLANE_RESILIENT_NETWORK={seed}");
+        let mut network = Network::draw(seed);
+        network.run_faults();
+        network.run_healed();
+        asked += network.judge.questions.len();
+        answered += network.judge.answered.len();
+    }
+    println!("{answered} of {asked} packets were answered");
+    assert!(answered * 5 > asked);
+}
