@@ -1,6 +1,7 @@
-//! Random networks of whole switches and stores: packets look up tables that the stores fill, over a network that loses,
-//! repeats and delays datagrams, with switches that restart and are cut off. The answers must not contradict each other.
-//! `TRIPLANE_RESILIENT_NETWORKS=2000` runs more networks, and `TRIPLANE_RESILIENT_NETWORK=17` only that one.
+//! Random networks of whole switches and stores: packets look up tables that the stores fill, over a network that
+//! loses, repeats and delays datagrams, with switches that restart and are cut off. The answers must not contradict
+//! each other. `TRIPLANE_RESILIENT_NETWORKS=2000` runs more networks, and `TRIPLANE_RESILIENT_NETWORK=17` only that
+//! one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
