@@ -19,6 +19,7 @@ Steps, in order:
   clippy   lints of every target, warnings denied
   features optional features compile (Parquet, `protos`)
   test     every test of the workspace; those that need root or a tool skip without it
+  seeds    the simulators of resilient state, with more seeds than the tests use
   doc      the documentation builds without a warning
   build    the release build
   demo     `triplane demo` exits with 0
@@ -36,7 +37,8 @@ Environment:
 /// The fuzz targets of the `fuzz` package.
 const FUZZ_TARGETS: [&str; 7] = ["frontend", "ir", "packets", "entries", "pcap", "p4runtime", "rules"];
 
-const STEPS: [&str; 10] = ["fmt", "tidy", "clippy", "features", "test", "doc", "build", "demo", "oracle", "fuzz"];
+const STEPS: [&str; 11] =
+    ["fmt", "tidy", "clippy", "features", "test", "seeds", "doc", "build", "demo", "oracle", "fuzz"];
 
 struct CiOptions {
     steps: Vec<&'static str>,
@@ -85,6 +87,7 @@ pub fn run(arguments: &[String]) -> Result<bool> {
             }
             "features" => features(),
             "test" => test(&skips, &mut totals)?,
+            "seeds" => seeds(),
             "doc" => {
                 let step = Step::cargo("doc", &["doc", "--workspace", "--no-deps", "--keep-going"]);
                 step.env("RUSTDOCFLAGS", "-D warnings").run()
@@ -123,6 +126,14 @@ fn test(skips: &SkipLog, totals: &mut Totals) -> Result<Outcome> {
         outcome.note(format!("failed: {name}"));
     }
     Ok(outcome)
+}
+
+/// More runs of the simulators. The whole workspace is named, so that nothing is compiled with other features.
+fn seeds() -> Outcome {
+    let tests = ["no_seed_shows_a_violation", "answers_of_random_networks"];
+    let arguments = ["test", "--workspace", "--test", "it", "--", tests[0], tests[1]];
+    let step = Step::cargo("seeds", &arguments).env("TRIPLANE_RESILIENT_SEEDS", "100000");
+    step.env("TRIPLANE_RESILIENT_NETWORKS", "2000").run()
 }
 
 /// Every feature that no other step enables.
@@ -180,7 +191,7 @@ mod tests {
         let error = parse(&["tests"]).err().expect("there is no such step").to_string();
         assert_eq!(
             error,
-            "there is no step `tests`; the steps are fmt, tidy, clippy, features, test, doc, build, demo, oracle, fuzz"
+            "there is no step `tests`; the steps are fmt, tidy, clippy, features, test, seeds, doc, build, demo, oracle, fuzz"
         );
         assert!(parse(&["--fuzz-seconds"]).is_err());
     }

@@ -5,6 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use engine::RowState;
 use rng::SplitMix64;
@@ -237,6 +239,20 @@ impl Network {
     }
 }
 
+/// Runs a network. Returns the numbers of packets and of answers.
+fn run(seed: u64) -> (usize, usize) {
+    let result = std::panic::catch_unwind(|| {
+        let mut network = Network::draw(seed);
+        network.run_faults();
+        network.run_healed();
+        (network.judge.questions.len(), network.judge.answered.len())
+    });
+    result.unwrap_or_else(|failure| {
+        eprintln!("TRIPLANE_RESILIENT_NETWORK={seed} cargo test -p resilient_switch random_networks");
+        std::panic::resume_unwind(failure)
+    })
+}
+
 #[test]
 fn answers_of_random_networks_do_not_contradict_each_other() {
     let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().expect("it is a number"));
@@ -244,16 +260,23 @@ fn answers_of_random_networks_do_not_contradict_each_other() {
         Some(seed) => seed..seed + 1,
         None => 0..number("TRIPLANE_RESILIENT_NETWORKS").unwrap_or(NETWORKS),
     };
-    let (mut asked, mut answered) = (0, 0);
-    for seed in seeds {
-        // A failure below names its network by this line.
-        println!("TRIPLANE_RESILIENT_NETWORK={seed}");
-        let mut network = Network::draw(seed);
-        network.run_faults();
-        network.run_healed();
-        asked += network.judge.questions.len();
-        answered += network.judge.answered.len();
-    }
+    let (next, counts) = (AtomicU64::new(seeds.start), Mutex::new((0, 0)));
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= seeds.end {
+                        return;
+                    }
+                    let (asked, answered) = run(seed);
+                    let mut counts = counts.lock().expect("no other thread has failed");
+                    *counts = (counts.0 + asked, counts.1 + answered);
+                }
+            });
+        }
+    });
+    let (asked, answered) = counts.into_inner().expect("no thread has failed");
     println!("{answered} of {asked} packets were answered");
     assert!(answered * 5 > asked);
 }
