@@ -91,6 +91,7 @@ impl Run {
                 Err(
                     EntryError::Full(_) | EntryError::Duplicate | EntryError::Keyless(_) | EntryError::ConstEntries(_),
                 ) => {}
+                Err(EntryError::RowEntries(_)) => assert!(table.is_resilient()),
                 Err(EntryError::DefaultOnly(_)) => assert!(chosen.default_only),
                 Err(error) => panic!("an entry of the right form is refused: {error}"),
             }
