@@ -5,10 +5,10 @@
 //!                 │  waiters                        └── trimmed <── Progress (applied, stable) ──┘
 //! ```
 //!
-//! The head turns requests into [`Operation`]s, also repeated ones and renewals. Each node applies all operations in
-//! the same order and keeps those that the tail may not have yet. Only the tail replies. A successor says which
-//! operation it has applied, and gets the next ones; one that has too little gets a copy of the rows first, while
-//! operations go on.
+//! The head turns requests into [`Operation`](crate::message::Operation)s, also repeated ones and renewals. Each node
+//! applies all operations in the same order and keeps those that the tail may not have yet. Only the tail replies. A
+//! successor says which operation it has applied, and gets the next ones; one that has too little gets a copy of the
+//! rows first, while operations go on.
 //!
 //! A node refuses messages of another layout. So nothing passes a chain if one of its nodes has a newer layout.
 

@@ -70,7 +70,7 @@ pub struct StoreKeyArgs {
 /// The arguments of `triplane store operate`.
 #[derive(Args, Debug)]
 pub struct OperateArgs {
-    /// The file that lists the stores and switches, with an [operator] section.
+    /// The file that lists the stores and switches, with a section for the operator.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub cluster: PathBuf,
 
