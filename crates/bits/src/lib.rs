@@ -87,6 +87,18 @@ impl Bits {
         }
     }
 
+    /// Reads numbers of these widths, one after the other, each in whole bytes, big-endian. `None` if `bytes` has
+    /// another length.
+    pub fn list_from_be_bytes(widths: &[u32], mut bytes: &[u8]) -> Option<Vec<Self>> {
+        let mut numbers = Vec::with_capacity(widths.len());
+        for width in widths {
+            let (number, rest) = bytes.split_at_checked(width.div_ceil(8) as usize)?;
+            numbers.push(Bits::from_be_bytes(number, *width));
+            bytes = rest;
+        }
+        bytes.is_empty().then_some(numbers)
+    }
+
     /// Reads the `width` bits that begin `bit_offset` bits into `data`, most significant bit first (network order).
     ///
     /// # Panics

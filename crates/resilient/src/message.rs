@@ -73,7 +73,7 @@ pub enum RequestBody {
         row: RowId,
         /// The number of the ask, which grows with each ask of the switch.
         ask: u64,
-        /// What to do if the row has no values.
+        /// Action of the store if the row has no values.
         if_missing: IfMissing,
     },
     /// Writes a row's values.
@@ -108,7 +108,7 @@ impl RequestBody {
     }
 }
 
-/// What a store does if a switch asks for a row without values: one that was never written, or was removed.
+/// Action of a store if a switch asks for a row without values: one that was never written, or was removed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum IfMissing {
     /// It grants the row as it is.
@@ -453,5 +453,5 @@ pub struct ShardStatus {
     /// Number of operations that are kept for a successor.
     pub log: u64,
     /// Number of operations that the node has applied, and that are not known to be at the whole chain.
-    pub lag: u64,
+    pub pending: u64,
 }

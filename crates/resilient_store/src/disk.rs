@@ -51,7 +51,7 @@ pub enum DiskError {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The damage.
         reason: String,
     },
     /// Another version wrote the file.

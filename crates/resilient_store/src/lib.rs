@@ -10,7 +10,7 @@
 //! address that the file gives its sender, and with the key of the cluster ([`resilient::sealed`]). The store node
 //! itself is a state machine of the crate `resilient`; this crate gives it a socket, a clock, and a directory that
 //! remembers its lives and, of a durable store, its rows. The operator keeps its layouts
-//! with a [`LayoutKeeper`], and answers people on a [`StatusSocket`].
+//! with a [`LayoutKeeper`], and answers users on a [`StatusSocket`].
 
 #![forbid(unsafe_code)]
 

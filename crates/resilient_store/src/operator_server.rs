@@ -23,7 +23,7 @@ use crate::status_socket::StatusSocket;
 /// Maximum number of datagrams that are received in a turn.
 const BATCH: usize = 64;
 
-/// Maximum time for which the operator sleeps, so that it notices requests of people.
+/// Maximum time for which the operator sleeps, so that it notices requests of users.
 const LONGEST_SLEEP: Duration = Duration::from_millis(20);
 
 /// Time after which the layout is read again when it could not be kept.
@@ -271,7 +271,7 @@ impl<K: LayoutKeeper> OperatorServer<K> {
             lives: status.map(count),
             rows: shard.map_or(0, |shard| shard.rows),
             log: shard.map_or(0, |shard| shard.log),
-            lag: shard.map_or(0, |shard| shard.lag),
+            pending: shard.map_or(0, |shard| shard.pending),
             copied_percent: copied.map(|(_, copied, all)| percent(copied, all)),
         }
     }

@@ -1,4 +1,4 @@
-//! The status of a cluster as its operator knows it, and the commands that people give.
+//! The status of a cluster as its operator knows it, and the commands that users give.
 
 use serde::{Deserialize, Serialize};
 
@@ -65,17 +65,17 @@ pub struct ChainStatus {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StoreRole {
-    /// It decides who owns a row.
+    /// First member: decides who owns a row.
     Head,
-    /// It stands between head and tail.
+    /// Member between head and tail.
     Middle,
-    /// It replies to switches.
+    /// Last member: replies to switches.
     Tail,
-    /// It is the whole chain.
+    /// Only member.
     Only,
-    /// It copies the rows in order to join the chain.
+    /// Store that copies the rows in order to join the chain.
     Learner,
-    /// It has no rows.
+    /// Store outside of the chain, drained or not.
     Spare,
 }
 
@@ -99,7 +99,7 @@ pub struct StoreStatus {
     /// Number of operations that it keeps for its successor.
     pub log: u64,
     /// Number of operations that it has applied, and that are not known to be at the whole chain.
-    pub lag: u64,
+    pub pending: u64,
     /// The share of the rows that a learner has copied, in percent.
     pub copied_percent: Option<u8>,
 }

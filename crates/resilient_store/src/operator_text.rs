@@ -14,25 +14,27 @@ pub(crate) fn line(cluster: &Cluster, note: &OperatorNote) -> String {
         OperatorNote::Changed { change, chain, .. } => {
             let chain = chain_text(cluster, chain);
             match change {
-                ChainChange::Founded => format!("the chain begins: {chain}"),
+                ChainChange::Founded => format!("chain formed: {chain}"),
                 ChainChange::Removed(members, reason) => {
                     let who = members.iter().map(|member| name(member.node)).collect::<Vec<_>>().join(", ");
-                    let (stores, is) = if members.len() == 1 { ("store", "is") } else { ("stores", "are") };
+                    let (stores, was) = if members.len() == 1 { ("store", "was") } else { ("stores", "were") };
                     let why = match reason {
-                        RemovalReason::Gone => format!("{is} gone or without rows, and removed"),
+                        RemovalReason::Gone => format!("{was} removed (no answer, or restarted without rows)"),
                         RemovalReason::Drained => "left the chain".to_owned(),
-                        RemovalReason::Unfounded => "never got rows, and was removed".to_owned(),
-                        RemovalReason::Surplus => "left the chain, which was longer than it has to be".to_owned(),
+                        RemovalReason::Unfounded => format!("{was} removed (never had rows)"),
+                        RemovalReason::Surplus => {
+                            format!("{was} removed (the chain was longer than the cluster file says)")
+                        }
                     };
-                    format!("{stores} {who} {why}: {chain}")
+                    format!("{stores} {who} {why}: chain {chain}")
                 }
                 ChainChange::Learns(member) => {
-                    format!("store {} begins to copy the rows of {chain}", name(member.node))
+                    format!("store {} started to copy the rows: chain {chain}", name(member.node))
                 }
                 ChainChange::LearnerDropped(member) => {
-                    format!("store {} is gone or drained, and copies no rows any more", name(member.node))
+                    format!("store {} stopped copying (no answer, or drained)", name(member.node))
                 }
-                ChainChange::Joined(member) => format!("store {} joined: {chain}", name(member.node)),
+                ChainChange::Joined(member) => format!("store {} joined: chain {chain}", name(member.node)),
             }
         }
         OperatorNote::Drained(node, true) => format!("store {} is drained", name(*node)),
@@ -42,8 +44,8 @@ pub(crate) fn line(cluster: &Cluster, note: &OperatorNote) -> String {
             format!("waiting for stores in their first life: {ready} of {wanted} answer")
         }
         OperatorNote::RecordLost(epoch) => format!(
-            "a store has the layout of epoch {epoch}, which is newer than the layout file: nothing is changed until the \
-             file is restored"
+            "a store has layout {epoch}, which is newer than the layout file: the operator changes nothing; run the \
+             operator that wrote layout {epoch}, or start this one with that file"
         ),
         OperatorNote::RowsLost(_) => "all stores of the chain have lost their rows: stop all stores and switches, \
                                       remove the stores' directories and the layout file, and begin again"
@@ -65,9 +67,9 @@ pub(crate) fn refusal(cluster: &Cluster, refusal: CommandRefusal) -> String {
     }
 }
 
-/// Returns how far a learner is.
+/// Returns the progress of a learner.
 pub(crate) fn progress(cluster: &Cluster, member: ChainMember, percent: u8) -> String {
-    format!("store {} copies rows: {percent} %", name(cluster, member.node))
+    format!("store {} has copied {percent} %", name(cluster, member.node))
 }
 
 fn name(cluster: &Cluster, node: NodeId) -> String {

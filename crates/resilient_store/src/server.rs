@@ -44,7 +44,7 @@ pub enum ServeError {
     Disk(#[from] DiskError),
 }
 
-/// What a store has done.
+/// Counts of a store's work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StoreStatistics {
     /// Rows that it keeps, including those that were removed.

@@ -1,4 +1,4 @@
-//! Answers people on a Unix domain socket, which only the operator's user can use.
+//! Answers users on a Unix domain socket, which only the operator's user can use.
 //!
 //! A request is a line of JSON, and so is its answer. The number of connections, their time and the length of a request
 //! are bounded, and none of them makes the operator wait.
@@ -42,10 +42,10 @@ pub enum StatusError {
         /// The error.
         source: io::Error,
     },
-    /// Nobody listens.
+    /// No operator listens.
     #[error("no operator of the layout {0} runs on this machine")]
     NotRunning(PathBuf),
-    /// The answer is none.
+    /// The answer is not one of an operator.
     #[error("{0} did not answer as an operator does")]
     Malformed(PathBuf),
 }

@@ -15,18 +15,18 @@ const _: () = assert!(
 pub(crate) struct RowFormat {
     /// The group in the names of rows.
     pub id: u64,
-    /// What the rows are.
+    /// Kind of the rows.
     pub rows: RowKind,
 }
 
-/// What the rows of a group are.
+/// Kind of the rows of a group.
 #[derive(Clone, Debug)]
 pub(crate) enum RowKind {
     /// Cells of arrays. The key is the index.
     Arrays(ArrayFormat),
     /// Entries of tables. The key is the table's, and the values are the data of the action.
     Tables {
-        /// What a store does if a packet asks that makes the row.
+        /// Action of a store if a packet asks that makes the row.
         creation: IfMissing,
     },
 }
@@ -44,9 +44,7 @@ impl RowFormat {
             RowOrigin::Added => IfMissing::Create(RowValues::default()),
             RowOrigin::Reverse(_) => IfMissing::Refuse,
             RowOrigin::Number(NumberRange { first, last, is_shared }) => {
-                let table = group.tables[0];
-                let action = &program.actions[program.tables[table.table].actions[table.action as usize].action];
-                let width = program.slots[action.params[0].slot].width;
+                let width = group.tables[0].data_widths(program)[0];
                 IfMissing::Allocate(NumberPool {
                     // Numbers have rows of their own even if the program does not read them.
                     group: numbers_group(program, group),
@@ -69,20 +67,16 @@ const GROUP_DOMAIN: &str = "triplane resilient group 1";
 #[derive(Clone, Debug)]
 pub(crate) struct ArrayFormat {
     widths: Vec<u32>,
-    bytes: usize,
 }
 
 impl ArrayFormat {
     fn new(program: &Program, group: &ResilientGroup) -> ArrayFormat {
-        let widths: Vec<u32> = group.registers.iter().map(|register| program.registers[*register].width).collect();
-        let bytes = widths.iter().map(|width| width.div_ceil(8) as usize).sum();
-        ArrayFormat { widths, bytes }
+        ArrayFormat { widths: group.registers.iter().map(|register| program.registers[*register].width).collect() }
     }
 
     /// Returns the bytes of values.
     pub fn to_bytes(&self, values: &[Bits]) -> RowValues {
-        let mut bytes = Vec::with_capacity(self.bytes);
-        values.iter().for_each(|value| bytes.extend(value.to_be_bytes()));
+        let bytes: Vec<u8> = values.iter().flat_map(Bits::to_be_bytes).collect();
         RowValues::new(&bytes).expect("a valid program has rows of this length")
     }
 
@@ -91,16 +85,7 @@ impl ArrayFormat {
         let Some(stored) = stored else {
             return Some(self.widths.iter().map(|width| Bits::zero(*width)).collect());
         };
-        let mut rest = stored.bytes();
-        if rest.len() != self.bytes {
-            return None;
-        }
-        let values = self.widths.iter().map(|width| {
-            let (value, after) = rest.split_at(width.div_ceil(8) as usize);
-            rest = after;
-            Bits::from_be_bytes(value, *width)
-        });
-        Some(values.collect())
+        Bits::list_from_be_bytes(&self.widths, stored.bytes())
     }
 }
 
@@ -109,16 +94,14 @@ fn row_group(program: &Program, group: &ResilientGroup) -> u64 {
     let arrays = group.registers.iter().map(|register| &program.registers[*register]);
     let arrays = arrays.map(|array| (array.name.as_str(), array.width));
     let Some(first) = group.tables.first() else { return group_number(&group.name, group.rows, arrays) };
-    let table = &program.tables[first.table];
-    let data = &program.actions[table.actions[first.action as usize].action].params;
     let origin = match group.origin {
         RowOrigin::Number(NumberRange { is_shared: true, .. }) => "choice",
         RowOrigin::Number(NumberRange { is_shared: false, .. }) => "pool",
         RowOrigin::Added => "add",
         RowOrigin::Start | RowOrigin::Reverse(_) => "none",
     };
-    let key = table.keys.iter().map(|key| ("key", key.width));
-    let data = data.iter().map(|param| ("data", program.slots[param.slot].width));
+    let key = first.key_widths(program).into_iter().map(|width| ("key", width));
+    let data = first.data_widths(program).into_iter().map(|width| ("data", width));
     group_number(&group.name, 0, [(origin, 0)].into_iter().chain(key).chain(data))
 }
 
@@ -151,7 +134,7 @@ mod tests {
 
     #[test]
     fn values_of_any_width_round_trip() {
-        let format = ArrayFormat { widths: vec![1, 32, 0, 75], bytes: 1 + 4 + 10 };
+        let format = ArrayFormat { widths: vec![1, 32, 0, 75] };
         let values = [Bits::new(1, 1), Bits::new(0xdead_beef, 32), Bits::zero(0), Bits::ones(75)];
         let stored = format.to_bytes(&values);
         assert_eq!(stored.bytes(), [1, 0xde, 0xad, 0xbe, 0xef, 7, 255, 255, 255, 255, 255, 255, 255, 255, 255]);

@@ -211,7 +211,7 @@ impl<S: RowSwitch> ResilientSwitch<S> {
             RowKind::Arrays(_) => IfMissing::Grant,
             RowKind::Tables { creation } => {
                 self.asked.entry(row).or_insert(self.inner.parked(row));
-                if self.inner.objects().is_row_made(row) { creation.clone() } else { IfMissing::Refuse }
+                if self.inner.objects().row_has_maker(row) { creation.clone() } else { IfMissing::Refuse }
             }
         };
         self.replica.acquire_or(now, id, if_missing);
@@ -312,7 +312,7 @@ impl<S: RowSwitch> ResilientSwitch<S> {
                 }
                 None => (row, false),
             }),
-            Some((group, RowKind::Tables { .. })) => objects.await_row(group as u32, id.key()).map(|row| {
+            Some((group, RowKind::Tables { .. })) => objects.track_row(group as u32, id.key()).map(|row| {
                 self.asked.remove(&row);
                 (row, values.is_some_and(|values| objects.add_row_entries(row, values.bytes())))
             }),

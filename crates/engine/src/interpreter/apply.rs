@@ -25,7 +25,7 @@ impl<W: Watch + ?Sized> Execution<'_, W> {
         let key: SmallVec<[Bits; 4]> = table.keys.iter().map(|key| self.eval(&key.expr)).collect();
         let entry = match self.objects.look_up(id, table, &key) {
             Lookup::Hit(handle) => Some(handle),
-            Lookup::Miss if self.objects.judges_misses(id) && self.objects.refuses_miss(id, &key) => {
+            Lookup::Miss if self.objects.judges_misses(id) && self.objects.suspend_on_miss(id, &key) => {
                 return Err(Ending::RowRefused);
             }
             Lookup::Miss => None,

@@ -172,7 +172,7 @@ impl Objects {
             Lookup::Hit(handle) => Some(handle),
             Lookup::Miss if self.judges_misses(id) => {
                 let key = state.words.unpack(key);
-                if self.refuses_miss(id, &key) {
+                if self.suspend_on_miss(id, &key) {
                     return None;
                 }
                 None

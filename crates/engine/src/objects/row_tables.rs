@@ -65,7 +65,7 @@ struct KnownRow {
     key: RowKey,
     state: RowState,
     /// Whether a packet waits for it that makes it if there is none.
-    is_made: bool,
+    has_maker: bool,
 }
 
 impl RowTables {
@@ -76,16 +76,11 @@ impl RowTables {
             for table in &group.tables {
                 tables.of_table[table.table] = Membership { group: number as u32, makes_rows: table.makes_rows };
             }
-            let action_of = |table: &ir::ResilientTable| {
-                (table.table, program.tables[table.table].actions[table.action as usize].action)
-            };
-            let members: Vec<(TableId, ActionId)> = group.tables.iter().map(action_of).collect();
-            let key = members.first().map(|(table, _)| &program.tables[*table].keys);
-            let data = members.first().map(|(_, action)| &program.actions[*action].params);
+            let first = group.tables.first();
             tables.groups.push(TableGroup {
-                key_widths: key.into_iter().flatten().map(|key| key.width).collect(),
-                data_widths: data.into_iter().flatten().map(|param| program.slots[param.slot].width).collect(),
-                tables: members,
+                tables: group.tables.iter().map(|table| (table.table, table.entry_action(program))).collect(),
+                key_widths: first.map(|table| table.key_widths(program)).unwrap_or_default(),
+                data_widths: first.map(|table| table.data_widths(program)).unwrap_or_default(),
                 ..TableGroup::default()
             });
         }
@@ -95,11 +90,6 @@ impl RowTables {
     /// Begins a pass: no row is known not to exist.
     pub fn forget_missing(&mut self) {
         self.missing.clear();
-    }
-
-    /// Whether the stores make the entries of a table.
-    pub fn owns(&self, table: TableId) -> bool {
-        self.of_table[table].group != NO_GROUP
     }
 
     /// Returns the state of a row; `None` for rows of arrays.
@@ -130,7 +120,7 @@ impl RowTables {
             return None;
         }
         let index = group.insert(key);
-        group.rows[index as usize].is_made |= makes_rows;
+        group.rows[index as usize].has_maker |= makes_rows;
         Some(StateRow { group: number, index: u64::from(index) })
     }
 }
@@ -141,7 +131,7 @@ impl TableGroup {
         if let Some(index) = self.by_key.get(&key) {
             return *index;
         }
-        let row = KnownRow { key: key.clone(), state: RowState::Absent, is_made: false };
+        let row = KnownRow { key: key.clone(), state: RowState::Absent, has_maker: false };
         let index = match self.free.pop() {
             Some(index) => {
                 self.rows[index as usize] = row;
@@ -154,17 +144,6 @@ impl TableGroup {
         };
         self.by_key.insert(key, index);
         index
-    }
-
-    /// Reads values of these widths, each in whole bytes. `None` if the length is another.
-    fn values(widths: &[u32], mut bytes: &[u8]) -> Option<Vec<Bits>> {
-        let mut values = Vec::with_capacity(widths.len());
-        for width in widths {
-            let (value, rest) = bytes.split_at_checked(width.div_ceil(8) as usize)?;
-            values.push(Bits::from_be_bytes(value, *width));
-            bytes = rest;
-        }
-        bytes.is_empty().then_some(values)
     }
 }
 
@@ -182,19 +161,20 @@ impl Objects {
         if self.control().tables[table].is_resilient { Err(EntryError::RowEntries(table)) } else { Ok(()) }
     }
 
-    /// Judges a miss of a table. Returns true if the packet has to wait for the row: then the pass is refused.
+    /// Judges a miss of a table of [`Objects::judges_misses`]. If the packet has to wait for the row, refuses the pass
+    /// and returns true.
     #[cold]
-    pub(crate) fn refuses_miss(&mut self, table: TableId, key: &[Bits]) -> bool {
+    pub(crate) fn suspend_on_miss(&mut self, table: TableId, key: &[Bits]) -> bool {
         let Some(rows) = &mut self.rows else { return false };
         let Some(row) = rows.tables.missed(table, key) else { return false };
         rows.refusal = Some(RowRefusal::Absent(row));
         true
     }
 
-    /// Whether misses of a table are judged by [`Objects::refuses_miss`].
+    /// Whether packets may have to wait when a table has no entry for their key.
     #[inline]
     pub(crate) fn judges_misses(&self, table: TableId) -> bool {
-        self.row_tables().is_some_and(|tables| tables.owns(table))
+        self.rows.is_some() && self.control().tables[table].is_resilient
     }
 
     /// Returns the key of a row of tables: the elements of the tables' keys, each in whole bytes, the most significant
@@ -209,17 +189,17 @@ impl Objects {
         Some(StateRow { group, index: u64::from(*index) })
     }
 
-    /// Returns the row of a group of tables with this key. If the switch does not own it, it waits for it from now on.
-    /// `None` if the key is not one of the group.
-    pub fn await_row(&mut self, group: u32, key: &[u8]) -> Option<StateRow> {
+    /// Returns the row of a group of tables with this key, which is known from now on until it is forgotten. `None` if
+    /// the key is not one of the group.
+    pub fn track_row(&mut self, group: u32, key: &[u8]) -> Option<StateRow> {
         let tables = self.row_tables_mut()?.groups.get_mut(group as usize)?;
-        TableGroup::values(&tables.key_widths, key).filter(|key| !key.is_empty())?;
+        Bits::list_from_be_bytes(&tables.key_widths, key).filter(|key| !key.is_empty())?;
         Some(StateRow { group, index: u64::from(tables.insert(key.into())) })
     }
 
     /// Whether a packet waits for a row of tables that makes it if there is none.
-    pub fn is_row_made(&self, row: StateRow) -> bool {
-        self.row_tables().and_then(|tables| tables.known(row)).is_some_and(|known| known.is_made)
+    pub fn row_has_maker(&self, row: StateRow) -> bool {
+        self.row_tables().and_then(|tables| tables.known(row)).is_some_and(|known| known.has_maker)
     }
 
     /// Returns a row as one that does not exist; `None` if it is no row of tables.
@@ -246,8 +226,8 @@ impl Objects {
         let (group, known) =
             (&tables.groups[row.group as usize], tables.known(row).expect("the switch waits for the row"));
         assert_eq!(known.state, RowState::Absent, "an owned row has its entries");
-        let Some(args) = TableGroup::values(&group.data_widths, data) else { return false };
-        let key = TableGroup::values(&group.key_widths, &known.key).expect("the key is one of the table's");
+        let Some(args) = Bits::list_from_be_bytes(&group.data_widths, data) else { return false };
+        let key = Bits::list_from_be_bytes(&group.key_widths, &known.key).expect("the key is one of the table's");
         let keys: Vec<KeyValue> = key.into_iter().map(KeyValue::Exact).collect();
         let members = group.tables.clone();
         for (at, (table, action)) in members.iter().enumerate() {
@@ -267,7 +247,7 @@ impl Objects {
         let Some(tables) = self.row_tables() else { return };
         let Some(known) = tables.known(row).filter(|known| known.state != RowState::Absent) else { return };
         let group = &tables.groups[row.group as usize];
-        let key = TableGroup::values(&group.key_widths, &known.key).expect("the key is one of the table's");
+        let key = Bits::list_from_be_bytes(&group.key_widths, &known.key).expect("the key is one of the table's");
         let keys: Vec<KeyValue> = key.into_iter().map(KeyValue::Exact).collect();
         for (table, _) in group.tables.clone() {
             self.take_row_entry(table, &keys);

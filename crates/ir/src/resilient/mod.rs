@@ -45,9 +45,9 @@ pub struct ResilientGroup {
     pub rows: u64,
     /// The tables, in the order of the program; none in a group of arrays.
     pub tables: Vec<ResilientTable>,
-    /// How rows of tables come into being.
+    /// Origin of its rows.
     pub origin: RowOrigin,
-    /// When changes are replicated.
+    /// Time at which changes are replicated.
     pub mode: ReplicationMode,
 }
 
@@ -73,10 +73,10 @@ pub struct NumberRange {
     pub is_shared: bool,
 }
 
-/// How the rows of a group come into being.
+/// Origin of the rows of a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RowOrigin {
-    /// All rows of arrays are there from the start, with zeros.
+    /// All rows are there from the start, with zeros: those of arrays.
     Start,
     /// A miss adds a row whose action has no data.
     Added,
@@ -87,7 +87,7 @@ pub enum RowOrigin {
     Reverse(usize),
 }
 
-/// When the changes of a group are replicated.
+/// Time at which the changes of a group are replicated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplicationMode {
     /// Every write, before anything that depends on it leaves the switch: linearizable.

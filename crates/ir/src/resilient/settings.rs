@@ -9,14 +9,14 @@ const MAX_NAME: usize = 200;
 /// Maximum number of numbers in a range.
 const MAX_NUMBERS: u64 = 1 << 20;
 
-/// What the annotation of a register says.
+/// Settings in the annotation of a register.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ArraySettings {
     pub group: Option<String>,
     pub mode: ReplicationMode,
 }
 
-/// What the annotation of a table says.
+/// Settings in the annotation of a table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct TableSettings {
     pub group: Option<String>,
@@ -24,7 +24,7 @@ pub(super) struct TableSettings {
     pub source: RowSource,
 }
 
-/// What a miss of a table does.
+/// Effect of a miss of a table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum RowSource {
     /// Nothing: the rows are those of the other tables of its group.

@@ -7,12 +7,14 @@ use super::{
     MAX_ROW_BYTES, MAX_ROW_KEY_BYTES, NumberRange, RESILIENT, ReplicationMode, ResilientGroup, ResilientMistake,
     ResilientObject, ResilientTable, RowOrigin,
 };
-use crate::{MatchKind, Program, Table, TableId};
+use crate::{ActionId, MatchKind, Program, Table, TableId};
 
-/// A table with its annotation.
-struct Annotated {
-    table: ResilientTable,
-    settings: TableSettings,
+/// Tables that share their rows, while their annotations are read.
+struct TableGroup {
+    name: String,
+    tables: Vec<ResilientTable>,
+    /// Origin of its rows, unless no table has named it yet.
+    source: RowSource,
 }
 
 impl Program {
@@ -21,121 +23,119 @@ impl Program {
         let mut mistake = |id: TableId, message: String| {
             mistakes.push(ResilientMistake { object: ResilientObject::Table(id), message })
         };
-        let mut by_name: BTreeMap<String, usize> =
-            groups.iter().enumerate().map(|(at, group)| (group.name.clone(), at)).collect();
-        let mut reversed: Vec<(usize, String)> = Vec::new();
+        let mut read: Vec<TableGroup> = Vec::new();
+        let mut by_name: BTreeMap<String, usize> = BTreeMap::new();
         for (id, table) in &self.tables {
             let Some(annotation) = table.annotations.iter().find(|annotation| annotation.name == RESILIENT) else {
                 continue;
             };
-            let read = TableSettings::read(annotation).and_then(|settings| self.annotated_table(id, settings));
-            let Annotated { table: resilient, settings } = match read {
+            let annotated = TableSettings::read(annotation)
+                .and_then(|settings| Ok((self.resilient_table(id, &settings)?, settings.group, settings.source)));
+            let (resilient, named, source) = match annotated {
                 Ok(annotated) => annotated,
                 Err(message) => {
                     mistake(id, message);
                     continue;
                 }
             };
-            let origin = match settings.source {
-                RowSource::OfGroup => RowOrigin::Start,
-                RowSource::Added => RowOrigin::Added,
-                RowSource::Number(range) => RowOrigin::Number(range),
-                RowSource::Reverse(of) => {
-                    reversed.push((groups.len(), of));
-                    RowOrigin::Reverse(0)
-                }
-            };
-            let name = settings.group.clone().unwrap_or_else(|| table.name.clone());
-            let known = settings.group.and_then(|name| by_name.get(&name).copied());
-            let Some(group) = known.map(|at| &mut groups[at]) else {
-                by_name.insert(name.clone(), groups.len());
-                let tables = vec![resilient];
-                let mode = ReplicationMode::EveryWrite;
-                groups.push(ResilientGroup { name, registers: Vec::new(), rows: 0, tables, origin, mode });
+            if let Some(name) = named.as_ref().filter(|name| groups.iter().any(|group| group.name == **name)) {
+                mistake(id, format!("\"{name}\" is a group of registers, and this is a table"));
                 continue;
+            }
+            match named.as_ref().and_then(|name| by_name.get(name)) {
+                Some(at) => {
+                    if let Err(message) = self.join_group(&mut read[*at], resilient, source) {
+                        mistake(id, message);
+                    }
+                }
+                None => {
+                    let name = named.unwrap_or_else(|| table.name.clone());
+                    by_name.insert(name.clone(), read.len());
+                    read.push(TableGroup { name, tables: vec![resilient], source });
+                }
+            }
+        }
+        let before = groups.len();
+        for (at, TableGroup { name, tables, source }) in read.iter().enumerate() {
+            let origin = match source {
+                RowSource::Added => Ok(RowOrigin::Added),
+                RowSource::Number(range) => Ok(RowOrigin::Number(*range)),
+                RowSource::Reverse(of) => self.reversed_group(&read, at, of).map(|at| RowOrigin::Reverse(before + at)),
+                RowSource::OfGroup => Err(format!(
+                    "no table of the group \"{name}\" makes rows: give one of them \"add\", \"pool\" or \"choice\""
+                )),
             };
-            if let Err(message) = self.join_group(group, resilient, origin) {
-                mistake(id, message);
+            match origin {
+                Err(message) => mistake(tables[0].table, message),
+                Ok(origin) => groups.push(ResilientGroup {
+                    name: name.clone(),
+                    registers: Vec::new(),
+                    rows: 0,
+                    tables: tables.clone(),
+                    origin,
+                    mode: ReplicationMode::EveryWrite,
+                }),
             }
-        }
-        for (at, of) in reversed {
-            let id = groups[at].tables[0].table;
-            match self.reversed_group(groups, at, &of) {
-                Ok(forward) => groups[at].origin = RowOrigin::Reverse(forward),
-                Err(message) => mistake(id, message),
-            }
-        }
-        for group in groups.iter().filter(|group| !group.tables.is_empty() && group.origin == RowOrigin::Start) {
-            mistake(
-                group.tables[0].table,
-                format!(
-                    "no table of the group \"{}\" makes rows: give one of them \"add\", \"pool\" or \"choice\"",
-                    group.name
-                ),
-            );
         }
     }
 
     /// Adds a table to the group of others.
-    fn join_group(&self, group: &mut ResilientGroup, table: ResilientTable, origin: RowOrigin) -> Result<(), String> {
-        let Some(first) = group.tables.first() else {
-            return Err(format!("\"{}\" is a group of registers, and this is a table", group.name));
-        };
-        let (this, other) = (&self.tables[table.table], &self.tables[first.table]);
-        if key_widths(this) != key_widths(other) {
-            return Err(format!(
-                "{} and {} of the group \"{}\" differ in the widths of their keys",
-                this.name, other.name, group.name
-            ));
+    fn join_group(&self, group: &mut TableGroup, table: ResilientTable, source: RowSource) -> Result<(), String> {
+        let (first, name) = (group.tables[0], &group.name);
+        let names = || format!("{} and {}", self.tables[table.table].name, self.tables[first.table].name);
+        if table.key_widths(self) != first.key_widths(self) {
+            return Err(format!("{} of the group \"{name}\" differ in the widths of their keys", names()));
         }
-        if self.data_widths(table) != self.data_widths(*first) {
-            return Err(format!(
-                "{} and {} of the group \"{}\" differ in the data of their actions",
-                this.name, other.name, group.name
-            ));
+        if table.data_widths(self) != first.data_widths(self) {
+            return Err(format!("{} of the group \"{name}\" differ in the data of their actions", names()));
         }
-        match (&group.origin, origin) {
-            (_, RowOrigin::Start) => {}
-            (RowOrigin::Start, origin) => group.origin = origin,
-            (known, origin) if *known == origin => {}
-            _ => return Err(format!("the tables of the group \"{}\" differ in how they make rows", group.name)),
+        match (&group.source, source) {
+            (_, RowSource::OfGroup) => {}
+            (RowSource::OfGroup, source) => group.source = source,
+            (known, source) if *known == source => {}
+            _ => return Err(format!("the tables of the group \"{name}\" differ in how they make rows")),
         }
         group.tables.push(table);
         Ok(())
     }
 
-    /// Returns the group whose rows those of a group with `reverse` belong to.
-    fn reversed_group(&self, groups: &[ResilientGroup], at: usize, of: &str) -> Result<usize, String> {
-        let is_named = |table: &ResilientTable| has_name(&self.tables[table.table].name, of);
-        let forward = groups.iter().position(|group| group.tables.iter().any(is_named));
-        let unknown = || format!("there is no resilient table \"{of}\"");
-        let forward = forward.ok_or_else(unknown)?;
-        if !matches!(groups[forward].origin, RowOrigin::Number(NumberRange { is_shared: false, .. })) {
+    /// Returns the place of the group whose rows those of the group at this place, with `reverse`, belong to.
+    fn reversed_group(&self, groups: &[TableGroup], at: usize, of: &str) -> Result<usize, String> {
+        let forward = self.group_of_table(groups, of).ok_or_else(|| format!("there is no resilient table \"{of}\""))?;
+        if !matches!(groups[forward].source, RowSource::Number(NumberRange { is_shared: false, .. })) {
             return Err(format!("\"{of}\" has no \"pool\", so its rows have no numbers of their own"));
         }
-        if groups[..at].iter().any(|group| group.origin == RowOrigin::Reverse(forward)) {
+        let is_same = |name: &str| self.group_of_table(groups, name) == Some(forward);
+        if groups[..at].iter().any(|group| matches!(&group.source, RowSource::Reverse(name) if is_same(name))) {
             return Err(format!("\"{of}\" has two reverse tables"));
         }
         let (this, that) = (groups[at].tables[0], groups[forward].tables[0]);
-        let number = self.data_widths(that);
-        if key_widths(&self.tables[this.table]) != number {
+        let number = that.data_widths(self);
+        if this.key_widths(self) != number {
             return Err(format!("the key of a reverse table must be the number only, of {} bits", number[0]));
         }
-        if self.data_widths(this) != key_widths(&self.tables[that.table]) {
+        if this.data_widths(self) != that.key_widths(self) {
             return Err(format!(
-                "the parameters of a reverse table's action must be the key elements of \"{of}\", in the same order and widths"
+                "the parameters of a reverse table's action must be the key elements of \"{of}\", in the same order \
+                 and widths"
             ));
         }
         Ok(forward)
     }
 
+    /// Returns the place of the group that has a table with this name.
+    fn group_of_table(&self, groups: &[TableGroup], name: &str) -> Option<usize> {
+        let is_named = |table: &ResilientTable| has_name(&self.tables[table.table].name, name);
+        groups.iter().position(|group| group.tables.iter().any(is_named))
+    }
+
     /// Checks a table for itself, and finds the action of its entries.
-    fn annotated_table(&self, id: TableId, settings: TableSettings) -> Result<Annotated, String> {
+    fn resilient_table(&self, id: TableId, settings: &TableSettings) -> Result<ResilientTable, String> {
         let table = &self.tables[id];
         if table.keys.is_empty() || table.keys.iter().any(|key| key.kind != MatchKind::Exact) {
             return Err("a resilient table must have a key whose elements are all exact".to_owned());
         }
-        let bytes: u64 = key_widths(table).iter().map(|width| u64::from(width.div_ceil(8))).sum();
+        let bytes: u64 = table.keys.iter().map(|key| u64::from(key.width.div_ceil(8))).sum();
         if !(1..=MAX_ROW_KEY_BYTES).contains(&bytes) {
             return Err(format!("the key has {bytes} bytes; that of a resilient table has 1 to {MAX_ROW_KEY_BYTES}"));
         }
@@ -156,8 +156,8 @@ impl Program {
         let action = self.row_action(table, settings.action.as_deref())?;
         let makes_rows = matches!(settings.source, RowSource::Added | RowSource::Number(_));
         let resilient = ResilientTable { table: id, action, makes_rows };
-        let data = self.data_widths(resilient);
-        match settings.source {
+        let data = resilient.data_widths(self);
+        match &settings.source {
             RowSource::Added if !data.is_empty() => {
                 return Err("the action of \"add\" must have no parameters: nothing would set them".to_owned());
             }
@@ -175,7 +175,7 @@ impl Program {
         if bytes > MAX_ROW_BYTES {
             return Err(format!("the data of an entry have {bytes} bytes; the maximum is {MAX_ROW_BYTES}"));
         }
-        Ok(Annotated { table: resilient, settings })
+        Ok(resilient)
     }
 
     /// Returns the index of the action that all entries of a resilient table have.
@@ -194,16 +194,24 @@ impl Program {
             _ => Err("the table has several actions: name that of its entries with entry_action = \"…\"".to_owned()),
         }
     }
-
-    /// Returns the widths of an action's parameters.
-    fn data_widths(&self, table: ResilientTable) -> Vec<u32> {
-        let action = self.tables[table.table].actions[table.action as usize].action;
-        self.actions[action].params.iter().map(|param| self.slots[param.slot].width).collect()
-    }
 }
 
-fn key_widths(table: &Table) -> Vec<u32> {
-    table.keys.iter().map(|key| key.width).collect()
+impl ResilientTable {
+    /// Returns the action of all its entries.
+    pub fn entry_action(&self, program: &Program) -> ActionId {
+        program.tables[self.table].actions[self.action as usize].action
+    }
+
+    /// Returns the widths of the elements of its key, in bits.
+    pub fn key_widths(&self, program: &Program) -> Vec<u32> {
+        program.tables[self.table].keys.iter().map(|key| key.width).collect()
+    }
+
+    /// Returns the widths of the parameters of its entries' action, in bits.
+    pub fn data_widths(&self, program: &Program) -> Vec<u32> {
+        let params = &program.actions[self.entry_action(program)].params;
+        params.iter().map(|param| program.slots[param.slot].width).collect()
+    }
 }
 
 /// Whether a name of the program has this name or ends with it.

@@ -96,7 +96,7 @@ pub enum OperatorEvent {
     },
     /// A node has a newer layout. [`LayoutOperator::superseded`] follows, with the record that is kept.
     Reload,
-    /// A remark for people.
+    /// A remark for users.
     Note(OperatorNote),
 }
 

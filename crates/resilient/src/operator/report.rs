@@ -1,4 +1,4 @@
-//! What people want to know of an operator.
+//! Defines what an operator reports to users.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use super::LayoutOperator;
 use crate::layout::{ChainMember, NodeId, ShardChain, ShardId};
 use crate::message::NodeStatus;
 
-/// A remark for people.
+/// A remark for users.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OperatorNote {
     /// A node does not answer.

@@ -101,7 +101,7 @@ impl OperatorRig {
                     is_complete: answer.is_complete,
                     rows: 0,
                     log: 0,
-                    lag: 0,
+                    pending: 0,
                 };
                 let status = NodeStatus {
                     number: request.number,

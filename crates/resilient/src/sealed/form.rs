@@ -22,7 +22,7 @@ pub(super) enum Kind {
     Hello,
 }
 
-/// What is before the messages.
+/// Header of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header {
     pub kind: Kind,

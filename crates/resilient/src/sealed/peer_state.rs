@@ -1,4 +1,4 @@
-//! What a member knows of another one.
+//! Keeps the state of a peer as a member knows it.
 
 use std::collections::VecDeque;
 

@@ -193,7 +193,7 @@ impl World {
         }
     }
 
-    /// Draws the faults of operators and the commands of people.
+    /// Draws the faults of operators and the commands of users.
     pub(super) fn draw_operator_faults(&mut self) {
         let chances = self.scenario.faults;
         let mut happens = |chance: u64| self.has_faults && self.operators.random.below(1000) < chance;

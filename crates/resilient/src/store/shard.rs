@@ -102,8 +102,8 @@ impl ShardNode {
     /// Returns what the operator wants to know.
     pub fn status(&self, is_active: bool, is_complete: bool) -> ShardStatus {
         let (rows, log) = (self.rows.len() as u64, self.log.len() as u64);
-        let lag = self.log.last().saturating_sub(self.stable);
-        ShardStatus { shard: self.shard, is_active, is_complete, rows, log, lag }
+        let pending = self.log.last().saturating_sub(self.stable);
+        ShardStatus { shard: self.shard, is_active, is_complete, rows, log, pending }
     }
 
     /// Makes the node one that has all rows: none.

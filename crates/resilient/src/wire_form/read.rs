@@ -242,7 +242,7 @@ impl MessageReader<'_> {
             is_complete: self.flag()?,
             rows: self.u64()?,
             log: self.u64()?,
-            lag: self.u64()?,
+            pending: self.u64()?,
         })
     }
 }

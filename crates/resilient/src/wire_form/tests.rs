@@ -165,8 +165,8 @@ impl Random {
 
     fn shard_status(&mut self) -> ShardStatus {
         let (is_active, is_complete) = (self.rng.below(2) > 0, self.rng.below(2) > 0);
-        let (rows, log, lag) = (self.number(), self.number(), self.number());
-        ShardStatus { shard: self.shard(), is_active, is_complete, rows, log, lag }
+        let (rows, log, pending) = (self.number(), self.number(), self.number());
+        ShardStatus { shard: self.shard(), is_active, is_complete, rows, log, pending }
     }
 
     fn status(&mut self) -> NodeStatus {

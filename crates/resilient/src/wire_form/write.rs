@@ -287,13 +287,13 @@ impl MessageWriter<'_> {
         self.u64(*life);
         self.u64(*layout);
         self.u16(shards.len() as u16);
-        for ShardStatus { shard, is_active, is_complete, rows, log, lag } in shards {
+        for ShardStatus { shard, is_active, is_complete, rows, log, pending } in shards {
             self.u16(shard.0);
             self.u8(u8::from(*is_active));
             self.u8(u8::from(*is_complete));
             self.u64(*rows);
             self.u64(*log);
-            self.u64(*lag);
+            self.u64(*pending);
         }
     }
 }

@@ -2,55 +2,26 @@
 //! `TRIPLANE_RESILIENT_SEED=17` only that one, and prints its messages.
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use resilient::Mutant;
 use resilient::simulation::{SimulationReport, simulate, simulate_traced};
 
 /// Number of seeds of a normal test.
 const SEEDS: u64 = 2000;
 
-fn number_of(variable: &str) -> Option<u64> {
-    let text = std::env::var(variable).ok()?;
-    Some(text.parse().unwrap_or_else(|_| panic!("{variable} is no number: `{text}`")))
-}
-
-/// Runs seeds on two threads. Calls `judge` with each report, until it returns false.
-pub fn run_seeds(
-    seeds: std::ops::Range<u64>,
-    mutant: Option<Mutant>,
-    judge: impl Fn(u64, SimulationReport) -> bool + Sync,
-) {
-    let next = AtomicU64::new(seeds.start);
-    std::thread::scope(|scope| {
-        for _ in 0..2 {
-            scope.spawn(|| {
-                loop {
-                    let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed >= seeds.end {
-                        return;
-                    }
-                    if !judge(seed, simulate(seed, mutant)) {
-                        next.store(seeds.end, Ordering::Relaxed);
-                    }
-                }
-            });
-        }
-    });
-}
-
 #[test]
 fn no_seed_shows_a_violation() {
-    if let Some(seed) = number_of("TRIPLANE_RESILIENT_SEED") {
+    let seed = testing::number("TRIPLANE_RESILIENT_SEED", u64::MAX);
+    if seed != u64::MAX {
         let (report, trace) = simulate_traced(seed, None);
         println!("{}", trace.join("\n"));
         assert!(report.violations.is_empty(), "{report:?}");
         return;
     }
-    let seeds = 0..number_of("TRIPLANE_RESILIENT_SEEDS").unwrap_or(SEEDS);
+    let seeds = 0..testing::number("TRIPLANE_RESILIENT_SEEDS", SEEDS);
     let sum = Mutex::new(SimulationReport::default());
     let failures = Mutex::new(Vec::new());
-    run_seeds(seeds.clone(), None, |seed, report| {
+    testing::seed::for_each(seeds.clone(), |seed| {
+        let report = simulate(seed, None);
         if !report.violations.is_empty() {
             failures.lock().unwrap().push((seed, report.violations.clone()));
         }

@@ -2,7 +2,7 @@
 
 use switch::{Frame, SwitchControl, Time};
 
-use crate::rig::{LEASE_NS, Rig};
+use crate::rig::{LEASE_NS, Rig, TABLES};
 
 const FORWARD: u8 = 0;
 const REVERSE: u8 = 1;
@@ -24,7 +24,7 @@ fn answers(rig: &mut Rig) -> Vec<(u64, u32, u8, u16)> {
 #[test]
 fn a_new_row_costs_one_round_trip_and_an_owned_one_nothing() {
     for stores in 1..=3 {
-        let mut rig = Rig::with_program("tables.p4", stores);
+        let mut rig = Rig::with_program(TABLES, stores);
         let trip = 10 * (u64::from(stores) + 1);
         rig.send(1, vec![request(FORWARD, 7, 0), request(INSIDE, 7, 0), request(FORWARD, 7, 0)]);
         rig.run_until(Time::from_us(400));
@@ -42,7 +42,7 @@ fn a_new_row_costs_one_round_trip_and_an_owned_one_nothing() {
 
 #[test]
 fn another_switch_finds_the_row_by_its_number_and_takes_it_over() {
-    let mut rig = Rig::with_program("tables.p4", 2);
+    let mut rig = Rig::with_program(TABLES, 2);
     rig.send(1, vec![request(FORWARD, 7, 0)]);
     rig.run_until(Time::from_us(400));
     let number = answers(&mut rig)[0].3;
@@ -60,7 +60,7 @@ fn another_switch_finds_the_row_by_its_number_and_takes_it_over() {
 
 #[test]
 fn a_row_that_does_not_exist_is_a_miss_only_for_packets_that_waited_when_the_switch_asked() {
-    let mut rig = Rig::with_program("tables.p4", 1);
+    let mut rig = Rig::with_program(TABLES, 1);
     rig.send(1, vec![request(OUTSIDE, 9, 0), request(REVERSE, 9, 120)]);
     rig.run_until(Time::from_us(215));
     assert_eq!(answers(&mut rig), []);
@@ -78,7 +78,7 @@ fn a_row_that_does_not_exist_is_a_miss_only_for_packets_that_waited_when_the_swi
 
 #[test]
 fn without_free_numbers_new_rows_are_refused_and_old_ones_stay() {
-    let mut rig = Rig::with_program("tables.p4", 1);
+    let mut rig = Rig::with_program(TABLES, 1);
     rig.send(1, (0..80).map(|key| request(FORWARD, key, 0)).collect());
     rig.run_until(Time::from_us(400));
     let mut numbers: Vec<u16> = answers(&mut rig).into_iter().map(|(.., number)| number).collect();
@@ -92,13 +92,12 @@ fn without_free_numbers_new_rows_are_refused_and_old_ones_stay() {
 }
 
 fn text() -> String {
-    let path = std::path::PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("testdata/tables.p4");
-    std::fs::read_to_string(path).unwrap()
+    std::fs::read_to_string(TABLES).expect("the program can be read")
 }
 
 /// Returns the numbers that are given twice: by `first` at switch 1, by `second` at switch 2.
 fn given_twice(first: &str, second: &str) -> usize {
-    let mut rig = Rig::with_program("tables.p4", 1);
+    let mut rig = Rig::with_program(TABLES, 1);
     rig.set_program(first);
     rig.start(1, 8);
     rig.run_until(Time::from_us(1300));
@@ -133,9 +132,7 @@ fn versions_of_a_program_that_share_rows_share_the_numbers() {
 /// Two switches with a packet each that looks up two rows, which exist.
 #[test]
 fn packets_with_two_rows_at_two_switches_do_not_wait_for_ever() {
-    let path = std::path::PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../v1model/testdata/row_tables.p4");
-    let mut rig = Rig::with_program("tables.p4", 1);
-    rig.set_program(&std::fs::read_to_string(path).unwrap());
+    let mut rig = Rig::with_program(TABLES, 1);
     rig.start(1, 8);
     rig.start(2, 8);
     rig.run_until(Time::from_us(1300));

@@ -4,16 +4,14 @@
 //! one.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use engine::RowState;
 use rng::SplitMix64;
 use switch::{Frame, PortId, SwitchControl, Time};
 use v1model::Executor;
 
-use crate::rig::{Rig, RigFaults};
+use crate::rig::{Rig, RigFaults, TABLES};
 
 const FORWARD: u8 = 0;
 const REVERSE: u8 = 1;
@@ -137,7 +135,7 @@ struct Network {
 impl Network {
     fn draw(seed: u64) -> Network {
         let mut random = SplitMix64::new(seed);
-        let mut rig = Rig::with_program("tables.p4", 1 + random.below(3) as u32);
+        let mut rig = Rig::with_program(TABLES, 1 + random.below(3) as u32);
         rig.faults = RigFaults {
             random: SplitMix64::new(seed ^ 99),
             loss: random.below(20),
@@ -147,8 +145,6 @@ impl Network {
             in_place: random.percent(50),
             max_parked: random.pick(&[(1, 4), (1, 16), (2, 4096)]),
         };
-        let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../v1model/testdata/row_tables.p4");
-        rig.set_program(&std::fs::read_to_string(path).expect("the program can be read"));
         let (keys, is_shaped) = (3 + random.below(30) as u8, random.percent(33));
         let mut network = Network { rig, random, judge: Judge::default(), keys, is_shaped, starts: 100 };
         (1..=2).for_each(|switch| network.start(switch));
@@ -255,28 +251,19 @@ fn run(seed: u64) -> (usize, usize) {
 
 #[test]
 fn answers_of_random_networks_do_not_contradict_each_other() {
-    let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().expect("it is a number"));
-    let seeds = match number("TRIPLANE_RESILIENT_NETWORK") {
-        Some(seed) => seed..seed + 1,
-        None => 0..number("TRIPLANE_RESILIENT_NETWORKS").unwrap_or(NETWORKS),
+    let seed = testing::number("TRIPLANE_RESILIENT_NETWORK", u64::MAX);
+    let seeds = match seed {
+        u64::MAX => 0..testing::number("TRIPLANE_RESILIENT_NETWORKS", NETWORKS),
+        seed => seed..seed + 1,
     };
-    let (next, counts) = (AtomicU64::new(seeds.start), Mutex::new((0, 0)));
-    std::thread::scope(|scope| {
-        for _ in 0..2 {
-            scope.spawn(|| {
-                loop {
-                    let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed >= seeds.end {
-                        return;
-                    }
-                    let (asked, answered) = run(seed);
-                    let mut counts = counts.lock().expect("no other thread has failed");
-                    *counts = (counts.0 + asked, counts.1 + answered);
-                }
-            });
-        }
+    let (asked, answered) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    testing::seed::for_each(seeds, |seed| {
+        let (more_asked, more_answered) = run(seed);
+        asked.fetch_add(more_asked, Ordering::Relaxed);
+        answered.fetch_add(more_answered, Ordering::Relaxed);
+        true
     });
-    let (asked, answered) = counts.into_inner().expect("no thread has failed");
+    let (asked, answered) = (asked.into_inner(), answered.into_inner());
     println!("{answered} of {asked} packets were answered");
     assert!(answered * 5 > asked);
 }

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use compiler::Source;
@@ -15,6 +14,12 @@ use resilient_switch::{InBand, ResilientConfig, ResilientSwitch, StoreRoute, in_
 use rng::SplitMix64;
 use switch::{Device, Egress, Frame, HeadroomBuf, PacketSwitch, PortId, Time};
 use v1model::{Config, Executor, Switch, V1Model};
+
+/// The program of [`Rig::new`].
+const VALUES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/values.p4");
+
+/// A program with tables that the stores fill.
+pub const TABLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../v1model/testdata/row_tables.p4");
 
 /// One way between a switch and a store, or two stores.
 pub const DELAY_NS: u64 = 10_000;
@@ -117,14 +122,13 @@ fn sealer(layout: &StoreLayout, me: Peer, start: u64) -> DatagramSealer {
 impl Rig {
     /// Creates a chain of this many stores, and two switches, which have their leases after 200 us.
     pub fn new(stores: u32) -> Rig {
-        Rig::with_program("values.p4", stores)
+        Rig::with_program(VALUES, stores)
     }
 
     /// Creates a rig whose switches run another program.
-    pub fn with_program(name: &str, stores: u32) -> Rig {
-        let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("testdata").join(name);
+    pub fn with_program(path: &str, stores: u32) -> Rig {
         let text = std::fs::read_to_string(path).expect("the program can be read");
-        let program = Arc::new(compiler::expect_program(&Source::new(name, &text), &V1Model).ir);
+        let program = Arc::new(compiler::expect_program(&Source::new(path, &text), &V1Model).ir);
         let members: Vec<ChainMember> =
             (1..=stores).map(|node| ChainMember { node: NodeId(node), life: u64::from(node) }).collect();
         let chain = ShardChain { members: members.clone(), learner: None };

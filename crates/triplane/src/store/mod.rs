@@ -60,7 +60,7 @@ fn read_cluster(path: &Path) -> Result<Cluster, Failure> {
     })
 }
 
-/// Returns what prints notices about a cluster.
+/// Returns a handler that prints notices about a cluster.
 fn notices(output: &Output) -> NoticeHandler {
     let output = *output;
     Box::new(move |notice| output.note(&notice.to_string()))

@@ -1,4 +1,4 @@
-//! Runs `triplane store operate`, and the commands that people give to the operator.
+//! Runs `triplane store operate`, and the commands that users give to the operator.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -124,7 +124,7 @@ fn leave(layout: &Path, name: &str, request: &OperatorRequest, output: &Output) 
     }
 }
 
-/// Returns what a store that is to leave the chain waits for.
+/// Returns the reason that a draining store is still in the chain.
 fn waits_for(status: &OperatorStatus) -> &'static str {
     match (&status.chain.learner, status.chain.members.len()) {
         (Some(_), _) => "waiting until the new store has copied the rows; Ctrl-C ends this command only",
@@ -133,7 +133,7 @@ fn waits_for(status: &OperatorStatus) -> &'static str {
     }
 }
 
-/// Returns the status for people.
+/// Returns the status as text.
 fn table(status: &OperatorStatus) -> String {
     let mut text = match status.epoch {
         0 => format!("no chain yet; it will have {} stores\n", status.wanted),
@@ -146,15 +146,15 @@ fn table(status: &OperatorStatus) -> String {
     if status.epoch > 0 && !status.stores.iter().filter(is_in).any(|store| store.is_active && store.answers) {
         text.push_str("no store of the chain answers and has all rows: nothing is served\n");
     }
-    let header = ["store", "role", "answers", "rows", "lag", "life"].map(str::to_owned);
+    let header = ["store", "role", "answers", "rows", "pending", "life"].map(str::to_owned);
     let rows: Vec<[String; 6]> = std::iter::once(header).chain(status.stores.iter().map(row)).collect();
     let width = |at: usize| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or(0);
     let widths: [usize; 6] = std::array::from_fn(width);
     text.push('\n');
     for [name, role, answers, counts @ ..] in &rows {
-        let [rows, lag, life] = counts;
+        let [rows, pending, life] = counts;
         let [a, b, c, d, e, f] = widths;
-        _ = writeln!(text, "{name:a$}  {role:b$}  {answers:c$}  {rows:>d$}  {lag:>e$}  {life:>f$}");
+        _ = writeln!(text, "{name:a$}  {role:b$}  {answers:c$}  {rows:>d$}  {pending:>e$}  {life:>f$}");
     }
     if !status.history.is_empty() {
         text.push('\n');
@@ -169,19 +169,19 @@ fn row(store: &StoreStatus) -> [String; 6] {
         (StoreRole::Middle, _) => "middle".to_owned(),
         (StoreRole::Tail, _) => "tail".to_owned(),
         (StoreRole::Only, _) => "only".to_owned(),
-        (StoreRole::Learner, Some(percent)) => format!("copies, {percent} %"),
-        (StoreRole::Learner, None) => "copies".to_owned(),
+        (StoreRole::Learner, Some(percent)) => format!("learner, {percent} %"),
+        (StoreRole::Learner, None) => "learner".to_owned(),
         (StoreRole::Spare, _) => "spare".to_owned(),
     };
     let is_out = store.is_drained && store.role == StoreRole::Spare;
     let role = match (is_out, store.is_drained) {
         (true, _) => "drained".to_owned(),
-        (false, true) => format!("{role}, leaves"),
+        (false, true) => format!("{role}, draining"),
         (false, false) => role,
     };
     let answers = if store.answers { "yes" } else { "no" };
     let lives = store.lives.map_or_else(|| "-".to_owned(), |lives| lives.to_string());
-    [store.name.clone(), role, answers.to_owned(), store.rows.to_string(), store.lag.to_string(), lives]
+    [store.name.clone(), role, answers.to_owned(), store.rows.to_string(), store.pending.to_string(), lives]
 }
 
 #[cfg(test)]
@@ -199,7 +199,7 @@ mod tests {
             lives: answers.then_some(1),
             rows,
             log: 0,
-            lag: 3,
+            pending: 3,
             copied_percent: (role == StoreRole::Learner).then_some(40),
         };
         let status = OperatorStatus {
@@ -219,10 +219,10 @@ mod tests {
         let expected = "\
 chain a -> b: 2 of 2 stores, layout 7
 
-store  role          answers  rows  lag  life
-a      head          yes      1200    3     1
-b      tail, leaves  no          9    3     -
-c      copies, 40 %  yes       480    3     1
+store  role            answers  rows  pending  life
+a      head            yes      1200        3     1
+b      tail, draining  no          9        3     -
+c      learner, 40 %   yes       480        3     1
 
 01:01:01Z it began
 ";

@@ -94,24 +94,24 @@ fn stores_that_die_leave_the_chain_and_return() {
     let mut operator = start(&cluster.operate());
     let mut stores: Vec<(&str, Running)> =
         ["a", "b", "c"].map(|name| (name, start(&cluster.store(name)))).into_iter().collect();
-    operator.wait_for("the chain begins: a -> b -> c");
+    operator.wait_for("chain formed: a -> b -> c");
     cluster.wait_for_chain(&["a", "b", "c"]);
     stores[0].1.signal("KILL");
-    operator.wait_for("store `a` is gone or without rows, and removed: b -> c");
+    operator.wait_for("store `a` was removed (no answer, or restarted without rows): chain b -> c");
     // A store that lost its rows starts again in another life, and joins behind the others.
     stores[0] = ("a", start(&cluster.store("a")));
-    operator.wait_for("store `a` joined: b -> c -> a");
+    operator.wait_for("store `a` joined: chain b -> c -> a");
     // A spare one takes the place of another store that dies.
     stores.push(("d", start(&cluster.store("d"))));
     stores[1].1.signal("KILL");
-    operator.wait_for("store `d` joined: c -> a -> d");
+    operator.wait_for("store `d` joined: chain c -> a -> d");
     let table = run(&mut triplane(&["store", "status", "--layout", &cluster.layout])).ok().stdout;
     assert!(table.starts_with("chain c -> a -> d: 3 of 3 stores") && table.contains("store `d` joined"), "{table}");
     // An operator goes on where another one was killed, and notices what has happened since.
     operator.signal("KILL");
     stores[2].1.signal("KILL");
     let mut operator = start(&cluster.operate());
-    operator.wait_for("store `c` is gone or without rows, and removed: a -> d");
+    operator.wait_for("store `c` was removed (no answer, or restarted without rows): chain a -> d");
     stores[1] = ("b", start(&cluster.store("b")));
     cluster.wait_for_chain(&["a", "b", "d"]);
     let second = run(&mut triplane(&words(&cluster.operate())));
@@ -126,12 +126,12 @@ fn people_drain_and_replace_stores() {
     let cluster = Cluster::new(&["a", "b", "c", "d"], |at| addresses[at].clone());
     let mut operator = start(&cluster.operate());
     let _stores = ["a", "b", "c", "d"].map(|name| start(&cluster.store(name)));
-    operator.wait_for("the chain begins: a -> b -> c");
+    operator.wait_for("chain formed: a -> b -> c");
     cluster.wait_for_chain(&["a", "b", "c"]);
     let ask = |words: &[&str]| run(&mut triplane(&[&["store"], words, &["--layout", &cluster.layout]].concat()));
     let done = ask(&["drain", "b"]).ok();
     assert!(done.stdout.contains("store `b` is not in the chain a -> c -> d, and can be stopped"), "{done:?}");
-    assert!(done.stderr.contains("store `d` joined: a -> b -> c -> d"), "{done:?}");
+    assert!(done.stderr.contains("store `d` joined: chain a -> b -> c -> d"), "{done:?}");
     let refused = |words: &[&str], part: &str| {
         let done = ask(words);
         assert!(done.code == Some(1) && done.stderr.contains(part), "{done:?}");
@@ -200,7 +200,7 @@ fn nothing_acknowledged_is_lost_while_all_stores_are_killed_in_turn() {
     let start = |arguments: &[String]| network.start(&words(arguments));
     let mut operator = start(&cluster.operate());
     let mut stores = names.map(|name| start(&cluster.store(name)));
-    operator.wait_for("the chain begins");
+    operator.wait_for("chain formed");
     let switch = network.start(&["run", PROGRAM, "--port", "1=p1", "--store", &cluster.path, "--switch", "s1"]);
     let stop = AtomicBool::new(false);
     let (sent, values) = std::thread::scope(|scope| {

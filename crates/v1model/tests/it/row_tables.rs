@@ -63,7 +63,7 @@ impl Stores {
                 self.answers += 1;
                 let key = switch.objects().row_key(row).expect("it is a row of tables").to_vec();
                 let name = (row.group, key.clone());
-                if !self.rows.contains_key(&name) && switch.objects().is_row_made(row) {
+                if !self.rows.contains_key(&name) && switch.objects().row_has_maker(row) {
                     let is_forward = row.group == FORWARD_GROUP;
                     self.numbers += u16::from(is_forward);
                     let number = (100 + self.numbers).to_be_bytes().to_vec();
