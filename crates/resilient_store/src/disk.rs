@@ -16,6 +16,7 @@ use redb::{Database, DatabaseError, ReadableDatabase, StorageBackend, TableDefin
 use resilient::store::{CommitBatch, EntryChange, StoreRecovery};
 
 use crate::disk_log::{CommitLog, LOG, empty_log, set_entry};
+use crate::durable_file;
 
 /// The entries of the node.
 const ENTRIES: TableDefinition<&[u8], &[u8]> = TableDefinition::new("entries");
@@ -111,7 +112,7 @@ impl StoreDisk {
         let path = directory.join(FILE);
         let remove = || match fs::remove_file(&path) {
             Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
-            _ => File::open(directory)?.sync_all(),
+            _ => durable_file::sync_directory(&path),
         };
         remove().map_err(|source| DiskError::Open { path: path.clone(), source })
     }
@@ -162,12 +163,7 @@ impl StoreDisk {
             transaction.open_table(LOG)?;
             Ok(())
         })?;
-        let name = || {
-            fs::rename(&new, &path)?;
-            // Without it, a power failure may lose the name of the file.
-            File::open(directory)?.sync_all()
-        };
-        name().map_err(cannot)?;
+        durable_file::rename(&new, &path).map_err(cannot)?;
         Ok(disk)
     }
 

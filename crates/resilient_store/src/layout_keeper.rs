@@ -1,8 +1,8 @@
 //! Keeps the layouts of a cluster, so that no two of them ever have the same epoch.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File, TryLockError};
-use std::io::{self, Read, Write};
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -10,6 +10,7 @@ use resilient::{ChainMember, LayoutRecord, NodeId, Peer, ShardChain, StoreLayout
 use serde::{Deserialize, Serialize};
 
 use crate::cluster::Cluster;
+use crate::durable_file::{self, beside};
 
 /// Maximum length of a layout file, in bytes.
 const MAX_FILE: u64 = 1 << 20;
@@ -113,12 +114,8 @@ impl FileKeeper {
     pub fn open(path: &Path, cluster: &Cluster) -> Result<FileKeeper, KeeperError> {
         let lock_path = beside(path, ".lock");
         let failed = |source| KeeperError::Io { path: lock_path.clone(), source };
-        let lock = File::create(&lock_path).map_err(failed)?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(KeeperError::InUse(path.to_owned())),
-            Err(TryLockError::Error(error)) => return Err(failed(error)),
-        }
+        let lock = durable_file::lock(&lock_path).map_err(failed)?;
+        let lock = lock.ok_or_else(|| KeeperError::InUse(path.to_owned()))?;
         let number = |peer| if let Peer::Node(NodeId(number)) = peer { Some(number) } else { None };
         let numbers = cluster.stores().filter_map(|store| Some((store.name.clone(), number(store.peer)?)));
         Ok(FileKeeper { path: path.to_owned(), numbers: numbers.collect(), _lock: lock })
@@ -165,21 +162,6 @@ impl FileKeeper {
             drained: record.drained.iter().map(|node| name(*node)).collect(),
         }
     }
-
-    /// Replaces the file. The new one is on the disk when this returns, under its name.
-    fn write(&self, text: &str) -> io::Result<()> {
-        let new = beside(&self.path, ".new");
-        let mut written = File::create(&new)?;
-        written.write_all(text.as_bytes())?;
-        written.sync_all()?;
-        fs::rename(&new, &self.path)?;
-        self.sync_directory()
-    }
-
-    fn sync_directory(&self) -> io::Result<()> {
-        let directory = self.path.parent().filter(|path| !path.as_os_str().is_empty());
-        File::open(directory.unwrap_or(Path::new(".")))?.sync_all()
-    }
 }
 
 impl LayoutKeeper for FileKeeper {
@@ -191,7 +173,7 @@ impl LayoutKeeper for FileKeeper {
             Err(error) => return Err(self.failed(error)),
         };
         // A rename whose outcome was not known is on the disk from here on.
-        self.sync_directory().map_err(|error| self.failed(error))?;
+        durable_file::sync_directory(&self.path).map_err(|error| self.failed(error))?;
         let damaged =
             |error: serde_json::Error| KeeperError::Damaged { path: self.path.clone(), reason: error.to_string() };
         let file = serde_json::from_str(&text).map_err(damaged)?;
@@ -204,20 +186,15 @@ impl LayoutKeeper for FileKeeper {
             return Ok(LayoutSwap::Superseded(kept));
         }
         let text = serde_json::to_string_pretty(&self.file(record)).expect("the file has names and numbers only");
-        self.write(&text).map_err(|error| self.failed(error))?;
+        durable_file::replace(&self.path, &text).map_err(|error| self.failed(error))?;
         Ok(LayoutSwap::Kept)
     }
 }
 
-/// Returns the path of a file beside another one: its name with an extension.
-pub(crate) fn beside(path: &Path, extension: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(extension);
-    PathBuf::from(name)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn cluster(names: &[&str]) -> Cluster {

@@ -18,6 +18,7 @@ mod cluster;
 mod disk;
 mod disk_log;
 mod disk_writer;
+mod durable_file;
 mod hook;
 mod key_file;
 mod layout_keeper;

@@ -1,9 +1,11 @@
 //! Remembers the lives of a store. A store in memory that starts again has lost its rows, and must not answer as if
 //! they had never been there. A durable store goes on in the same life.
 
-use std::fs::{self, File, TryLockError};
-use std::io::{self, Write};
+use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
+
+use crate::durable_file;
 
 /// The directory of a store.
 #[derive(Debug)]
@@ -45,12 +47,8 @@ impl StoreDirectory {
         };
         fs::create_dir_all(path).map_err(failed(path))?;
         let lock_path = path.join("lock");
-        let lock = File::create(&lock_path).map_err(failed(&lock_path))?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(LifeError::InUse(path.to_owned())),
-            Err(TryLockError::Error(error)) => return Err(failed(&lock_path)(error)),
-        }
+        let lock = durable_file::lock(&lock_path).map_err(failed(&lock_path))?;
+        let lock = lock.ok_or_else(|| LifeError::InUse(path.to_owned()))?;
         let file = path.join("lives");
         let lives = match fs::read_to_string(&file) {
             Ok(text) => text.trim().parse().map_err(|_| LifeError::Damaged(file))?,
@@ -76,15 +74,8 @@ impl StoreDirectory {
     /// If it cannot be written.
     pub fn begin_life(&mut self) -> Result<u64, LifeError> {
         let life = self.lives + 1;
-        let (file, new) = (self.path.join("lives"), self.path.join("lives.new"));
-        let write = || -> io::Result<()> {
-            let mut written = File::create(&new)?;
-            writeln!(written, "{life}")?;
-            written.sync_all()?;
-            fs::rename(&new, &file)?;
-            File::open(&self.path)?.sync_all()
-        };
-        write().map_err(|source| LifeError::Io { path: file.clone(), source })?;
+        let file = self.path.join("lives");
+        durable_file::replace(&file, &format!("{life}\n")).map_err(|source| LifeError::Io { path: file, source })?;
         self.lives = life;
         Ok(life)
     }

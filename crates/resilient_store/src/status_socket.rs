@@ -10,7 +10,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crate::layout_keeper::beside;
+use crate::durable_file::beside;
 use crate::operator_status::{OperatorRequest, OperatorResponse};
 
 /// Maximum length of a request, in bytes.

@@ -147,7 +147,7 @@ impl LayoutOperator {
         nodes.filter(is_out).filter(|node| !self.is_drained(**node)).find_map(|node| self.living(*node))
     }
 
-    fn is_drained(&self, node: NodeId) -> bool {
+    pub(super) fn is_drained(&self, node: NodeId) -> bool {
         self.commands.get(&node).copied().unwrap_or(self.record.drained.contains(&node))
     }
 

@@ -1,7 +1,5 @@
 //! Defines what an operator reports to users.
 
-use std::collections::BTreeSet;
-
 use super::LayoutOperator;
 use crate::layout::{ChainMember, NodeId, ShardChain, ShardId};
 use crate::message::NodeStatus;
@@ -86,14 +84,9 @@ impl LayoutOperator {
         self.nodes.iter().map(|(node, view)| NodeReport {
             node: *node,
             answers: !view.is_suspected && view.status.is_some(),
-            is_drained: self.commands.get(node).copied().unwrap_or(self.record.drained.contains(node)),
+            is_drained: self.is_drained(*node),
             status: view.status.clone(),
         })
-    }
-
-    /// Returns the nodes that are drained.
-    pub fn drained(&self) -> &BTreeSet<NodeId> {
-        &self.record.drained
     }
 
     /// Returns the rows that a learner has copied, and those of the node it copies from.
