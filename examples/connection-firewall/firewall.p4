@@ -1,4 +1,4 @@
-// A firewall that admits only answers: packets from outside pass if their flow began inside. A flow is two addresses, a
+// A firewall that admits only return traffic: packets from outside pass if their flow began inside. A flow is two addresses, a
 // protocol and two ports, as seen from inside. The flows survive the switch: they are entries that the stores make.
 #include <core.p4>
 #include <v1model.p4>

@@ -1,5 +1,5 @@
-// A translator between hosts inside and the networks outside: each pair of an address and a port inside gets a port of
-// one public address. The translations survive the switch: the stores of the lab choose the ports, and keep them.
+// A NAT between hosts inside and the networks outside: each internal address and port is mapped to a port of one public
+// address. The mappings survive the switch: the stores of the lab choose the ports, and keep them.
 #include <core.p4>
 #include <v1model.p4>
 #include "../common/packet.p4"
@@ -122,7 +122,7 @@ control NatIngress(inout headers_t hdr, inout metadata_t meta, inout standard_me
         is_other = protocol != hdr.ipv4.protocol;
     }
 
-    // A packet of a new flow from inside makes a translation, with a port that no other one has.
+    // The first packet of a flow from inside creates a mapping, with a port that no other one has.
     @resilient[pool = "1024-65535"]
     table outbound {
         key = { hdr.ipv4.protocol: exact; hdr.ipv4.src: exact; meta.src_port: exact; }
@@ -130,7 +130,7 @@ control NatIngress(inout headers_t hdr, inout metadata_t meta, inout standard_me
         default_action = drop();
     }
 
-    // The same translations by their ports. Other packets from outside are dropped.
+    // The same mappings by their ports. Other packets from outside are dropped.
     @resilient[reverse = "outbound"]
     table inbound {
         key = { meta.dst_port: exact; }
@@ -153,7 +153,7 @@ control NatIngress(inout headers_t hdr, inout metadata_t meta, inout standard_me
         } else if (hdr.ipv4.dst == public_address) {
             inbound.apply();
             if (is_other) {
-                // A port is for one protocol.
+                // The port is mapped for the other protocol.
                 drop();
             }
         } else {

@@ -169,26 +169,52 @@ fn add(port: &mut AfPacketPort) -> u32 {
     }
 }
 
+/// The two stores and two switches of [`CLUSTER`] in a network.
+struct LiveCluster {
+    network: Network,
+    cluster: String,
+    states: [String; 2],
+    _directory: Directory,
+}
+
+impl LiveCluster {
+    /// Creates the network; `None`, and a note, without the right to.
+    fn new() -> Option<LiveCluster> {
+        let network = match Network::new() {
+            Err(error @ NamespaceError::Refused { .. }) => {
+                testing::skip(&error.to_string());
+                return None;
+            }
+            network => network.expect("a network"),
+        };
+        let directory = Directory::new();
+        let cluster = directory.write("cluster.toml", CLUSTER);
+        let states = ["a", "b"].map(|name| directory.path(name));
+        Some(LiveCluster { network, cluster, states, _directory: directory })
+    }
+
+    /// Starts both stores.
+    fn start_stores(&self, more: &[&str]) -> [Running; 2] {
+        [("a", 0), ("b", 1)].map(|(name, number)| {
+            let arguments =
+                ["store", "run", name, "--cluster", &self.cluster, "--state-dir", &self.states[number], "--json"];
+            self.network.start(&[&arguments[..], more].concat())
+        })
+    }
+
+    /// Starts a switch at a port.
+    fn start_switch(&self, name: &str, port: &str) -> Running {
+        self.network.start(&["run", PROGRAM, "--port", port, "--store", &self.cluster, "--switch", name])
+    }
+}
+
 #[test]
 fn a_key_goes_on_counting_when_its_switch_is_killed() {
     let _alone = testing::lock(LIVE_TRAFFIC);
-    let network = match Network::new() {
-        Err(error @ NamespaceError::Refused { .. }) => return testing::skip(&error.to_string()),
-        network => network.expect("a network"),
-    };
-    let directory = Directory::new();
-    let cluster = directory.write("cluster.toml", CLUSTER);
-    let states = ["a", "b"].map(|name| directory.path(name));
-    let start_store = |number: usize| {
-        let name = ["a", "b"][number];
-        network.start(&["store", "run", name, "--cluster", &cluster, "--state-dir", &states[number], "--json"])
-    };
-    let stores = [start_store(0), start_store(1)];
-    let start_switch = |name: &str, port: &str| {
-        network.start(&["run", PROGRAM, "--port", port, "--store", &cluster, "--switch", name])
-    };
-    let first = start_switch("s1", "1=p1");
-    let second = start_switch("s2", "1=p2");
+    let Some(live) = LiveCluster::new() else { return };
+    let stores = live.start_stores(&[]);
+    let (first, second) = (live.start_switch("s1", "1=p1"), live.start_switch("s2", "1=p2"));
+    let network = &live.network;
     assert_eq!(network.count(0, 50), (1..=50).collect::<Vec<_>>());
     // The row moves between living switches, and back.
     assert_eq!(network.count(1, 50), (51..=100).collect::<Vec<_>>());
@@ -196,7 +222,7 @@ fn a_key_goes_on_counting_when_its_switch_is_killed() {
     first.signal("KILL");
     assert_eq!(network.count(1, 50), (151..=200).collect::<Vec<_>>());
     // The switch starts again, with another incarnation and no memory.
-    let first = start_switch("s1", "1=p1");
+    let first = live.start_switch("s1", "1=p1");
     assert_eq!(network.count(0, 50), (201..=250).collect::<Vec<_>>());
     for switch in [first, second] {
         switch.signal("INT");
@@ -208,7 +234,7 @@ fn a_key_goes_on_counting_when_its_switch_is_killed() {
         assert_eq!((done["rows"].as_u64(), done["refused"].as_u64()), (Some(1), Some(0)), "{done:#}");
     }
     // A store that has lost its rows does not answer for them.
-    let arguments = ["store", "run", "a", "--cluster", &cluster, "--state-dir", &states[0]];
+    let arguments = ["store", "run", "a", "--cluster", &live.cluster, "--state-dir", &live.states[0]];
     let done = run(&mut triplane(&arguments));
     assert!(done.code == Some(3) && done.stderr.contains("lost them when it stopped"), "{done:?}");
     let done = run(&mut triplane(&[&arguments[..], &["--forget"]].concat()));
@@ -218,30 +244,15 @@ fn a_key_goes_on_counting_when_its_switch_is_killed() {
 #[test]
 fn stores_on_disk_go_on_after_all_of_them_were_killed() {
     let _alone = testing::lock(LIVE_TRAFFIC);
-    let network = match Network::new() {
-        Err(error @ NamespaceError::Refused { .. }) => return testing::skip(&error.to_string()),
-        network => network.expect("a network"),
-    };
-    let directory = Directory::new();
-    let cluster = directory.write("cluster.toml", CLUSTER);
-    let states = ["a", "b"].map(|name| directory.path(name));
-    let start_stores = || {
-        [0, 1].map(|number| {
-            let name = ["a", "b"][number];
-            let arguments = ["store", "run", name, "--cluster", &cluster, "--state-dir", &states[number]];
-            network.start(&[&arguments[..], &["--durable", "--json"]].concat())
-        })
-    };
-    let start_switch = |name: &str, port: &str| {
-        network.start(&["run", PROGRAM, "--port", port, "--store", &cluster, "--switch", name])
-    };
-    let mut stores = start_stores();
-    let switches = [start_switch("s1", "1=p1"), start_switch("s2", "1=p2")];
+    let Some(live) = LiveCluster::new() else { return };
+    let mut stores = live.start_stores(&["--durable"]);
+    let switches = [live.start_switch("s1", "1=p1"), live.start_switch("s2", "1=p2")];
+    let network = &live.network;
     assert_eq!(network.count(0, 50), (1..=50).collect::<Vec<_>>());
     for round in 1..4 {
         stores.iter().for_each(|store| store.signal("KILL"));
         drop(stores);
-        stores = start_stores();
+        stores = live.start_stores(&["--durable"]);
         // The row goes on at the switch that had it, or moves to the other one.
         assert_eq!(network.count(round % 2, 50), (50 * round as u32 + 1..=50 * round as u32 + 50).collect::<Vec<_>>());
     }
