@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
+use lab::sim::Host;
 use lab::{Node, Topology};
 use resilient::{
     ChainMember, ClusterFingerprint, ClusterKey, DatagramSealer, NodeId, OperatorConfig, Peer, ReplicaConfig,
@@ -173,11 +174,6 @@ impl Replication {
         }
     }
 
-    /// Returns the address of the operator.
-    pub fn operator_address(&self) -> Option<Ipv4Addr> {
-        self.chain.map(|_| OPERATOR_ADDRESS)
-    }
-
     /// Returns the settings of the stores.
     pub fn store_config(&self) -> StoreConfig {
         StoreConfig { lease_ns: self.lease_ns, ..StoreConfig::default() }
@@ -188,14 +184,23 @@ impl Replication {
         ChainMember { node: node_id(number), life: 1 }
     }
 
-    /// Returns the address of a node of the layout.
-    pub fn store_address(&self, node: NodeId) -> Option<Ipv4Addr> {
-        self.stores.get((node.0 as usize).checked_sub(1)?).copied()
+    /// Returns the address of a member.
+    pub fn address_of(&self, peer: Peer) -> Option<Ipv4Addr> {
+        match peer {
+            Peer::Switch(switch) => Some(switch_address(switch.0 as usize)),
+            Peer::Node(node) => self.stores.get((node.0 as usize).checked_sub(1)?).copied(),
+            Peer::Operator => self.chain.map(|_| OPERATOR_ADDRESS),
+        }
     }
 
-    /// Returns the address of a switch.
-    pub fn switch_address(switch: SwitchId) -> Ipv4Addr {
-        switch_address(switch.0 as usize)
+    /// Sends the sealed datagrams of a member on its host. Those for members without an address are lost.
+    pub fn send(&self, host: &mut Host, me: Peer, sealer: &mut DatagramSealer) {
+        let Some(source) = self.address_of(me) else { return };
+        for (to, payload) in sealer.take_outgoing() {
+            if let Some(address) = self.address_of(to) {
+                host.send(in_band::datagram(source, address, &payload));
+            }
+        }
     }
 
     /// Returns the switch or store with this address.
@@ -203,7 +208,7 @@ impl Replication {
         let store = self.stores.iter().position(|store| *store == address);
         let store = store.map(|number| Peer::Node(node_id(number)));
         let switch = || self.resilient.iter().find(|switch| switch_address(**switch) == address);
-        if self.operator_address() == Some(address) {
+        if self.address_of(Peer::Operator) == Some(address) {
             return Some(Peer::Operator);
         }
         store.or_else(|| switch().map(|switch| Peer::Switch(SwitchId(*switch as u32))))

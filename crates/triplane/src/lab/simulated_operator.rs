@@ -50,26 +50,10 @@ impl SimulatedOperator {
         }
         let (now, deadline) = (host.now(), operator.next_deadline());
         sealer.send(now, &messages);
-        self.send(host);
+        self.replication.send(host, Peer::Operator, sealer);
         if self.timer.is_none_or(|timer| deadline < timer || timer <= now) {
             self.timer = Some(deadline);
             host.set_timer(deadline, 0);
-        }
-    }
-
-    /// Sends the sealed datagrams. Those for members without an address are lost.
-    fn send(&mut self, host: &mut Host) {
-        let Some(source) = self.replication.operator_address() else { return };
-        let Some((_, sealer)) = &mut self.running else { return };
-        for (to, payload) in sealer.take_outgoing() {
-            let address = match to {
-                Peer::Switch(switch) => Some(Replication::switch_address(switch)),
-                Peer::Node(node) => self.replication.store_address(node),
-                Peer::Operator => None,
-            };
-            if let Some(address) = address {
-                host.send(in_band::datagram(source, address, &payload));
-            }
         }
     }
 }
@@ -87,7 +71,7 @@ impl HostProgram for SimulatedOperator {
 
     fn on_packet(&mut self, host: &mut Host, frame: Vec<u8>) {
         let Some((source, destination, payload)) = in_band::parse(&frame) else { return };
-        if Some(destination) != self.replication.operator_address() {
+        if Some(destination) != self.replication.address_of(Peer::Operator) {
             return;
         }
         let Some(from) = self.replication.peer(source) else { return };

@@ -43,32 +43,16 @@ impl SimulatedStore {
         }
         let deadline = node.next_deadline();
         sealer.send(now, &messages);
-        self.send(host);
+        self.replication.send(host, Peer::Node(node.member().node), sealer);
         if let Some(deadline) = deadline.filter(|at| self.timer.is_none_or(|timer| *at < timer || timer <= now)) {
             self.timer = Some(deadline);
             host.set_timer(deadline, 0);
         }
     }
 
-    /// Sends the sealed datagrams. Those for members without an address are lost.
-    fn send(&mut self, host: &mut Host) {
-        let source = self.address();
-        let Some((_, sealer)) = &mut self.running else { return };
-        for (to, payload) in sealer.take_outgoing() {
-            let address = match to {
-                Peer::Switch(switch) => Some(Replication::switch_address(switch)),
-                Peer::Node(node) => self.replication.store_address(node),
-                Peer::Operator => self.replication.operator_address(),
-            };
-            if let Some(address) = address {
-                host.send(in_band::datagram(source, address, &payload));
-            }
-        }
-    }
-
     fn address(&self) -> Ipv4Addr {
         let node = Replication::member(self.number).node;
-        self.replication.store_address(node).expect("the store is planned")
+        self.replication.address_of(Peer::Node(node)).expect("the store is planned")
     }
 }
 
