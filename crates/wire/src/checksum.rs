@@ -20,6 +20,7 @@ pub fn sum(bytes: &[u8]) -> u64 {
 }
 
 /// Folds a sum to 16 bits with end-around carry.
+#[inline]
 pub fn fold(mut sum: u64) -> u16 {
     while sum > 0xffff {
         sum = (sum & 0xffff) + (sum >> 16);

@@ -4,10 +4,15 @@ use std::fmt::Write;
 use std::net::IpAddr;
 
 use crate::checksum::Addresses;
-use crate::{Malformed, arp, ethernet, icmpv4, ipv4, ipv6, tcp, udp, vlan};
+use crate::{Malformed, arp, ethernet, icmpv4, ipv4, ipv6, roce, tcp, tpp, udp, vlan};
+
+mod rdma;
 
 /// Maximum number of tags that are named.
 const MAX_TAGS: usize = 4;
+
+/// Maximum number of nested tiny packet programs that are named.
+const MAX_PROGRAMS: usize = 4;
 
 /// Summarises a frame in one line, from the outside in: tags, addresses, protocol, errors.
 ///
@@ -15,6 +20,7 @@ const MAX_TAGS: usize = 4;
 /// 10.0.1.1 > 10.0.2.2 ICMP echo request id 7 seq 1, ttl 64
 /// vlan 5: 10.0.1.1:4000 > 10.0.2.2:80 TCP SYN seq 1 win 64240, ttl 63
 /// 08:00:00:00:01:01 > ff:ff:ff:ff:ff:ff type 0x88b5, 60 bytes
+/// TPP app 7, 3 instructions, hop 2, SP 12 of 30: 10.0.1.1 > 10.0.2.2 ICMP echo request id 7 seq 1, ttl 64
 /// ```
 pub fn describe(frame: &[u8]) -> String {
     let mut line = String::new();
@@ -42,6 +48,18 @@ fn frame_line(frame: &[u8], line: &mut String) -> Result<(), Malformed> {
         line.push_str(": ");
         (ethertype, payload) = (tag.ethertype, &payload[vlan::HEADER_LEN..]);
     }
+    for _ in 0..MAX_PROGRAMS {
+        if ethertype != tpp::ETHERTYPE {
+            break;
+        }
+        let program = tpp::Packet::new_checked(payload)?;
+        program_line(&program, line);
+        if program.encapsulated() == 0 {
+            return Ok(());
+        }
+        line.push_str(": ");
+        (ethertype, payload) = (program.encapsulated(), &payload[program.length()..]);
+    }
     match ethertype {
         ethernet::IPV4 => ipv4_line(payload, line),
         ethernet::IPV6 => ipv6_line(payload, line),
@@ -55,6 +73,23 @@ fn frame_line(frame: &[u8], line: &mut String) -> Result<(), Malformed> {
             }
             Ok(())
         }
+    }
+}
+
+/// Summarises a tiny packet program.
+fn program_line(program: &tpp::Packet<&[u8]>, line: &mut String) {
+    let plural = if program.instruction_count() == 1 { "" } else { "s" };
+    put(line, format_args!("TPP app {}, {} instruction{plural}", program.application(), program.instruction_count()));
+    put(line, format_args!(", hop {}", program.hop()));
+    match program.addressing() {
+        tpp::Addressing::Stack { pointer } => put(line, format_args!(", SP {pointer} of {}", program.memory_len())),
+        tpp::Addressing::Hop { len } => put(line, format_args!(", {len} of {} bytes a hop", program.memory_len())),
+    }
+    if program.status() != tpp::Status::NONE {
+        put(line, format_args!(", {}", program.status()));
+    }
+    if !program.is_checksum_right() {
+        line.push_str(", bad TPP checksum");
     }
 }
 
@@ -84,6 +119,7 @@ fn ipv4_line(bytes: &[u8], line: &mut String) -> Result<(), Malformed> {
         offset: packet.fragment_offset(),
         whole: !packet.is_cut() && !packet.more_fragments() && packet.fragment_offset() == 0,
         bytes: packet.payload(),
+        packet: &bytes[..packet.total_len().min(bytes.len())],
     };
     carried.line(line)?;
     put(line, format_args!(", ttl {}", packet.ttl()));
@@ -111,6 +147,7 @@ fn ipv6_line(bytes: &[u8], line: &mut String) -> Result<(), Malformed> {
         // A first fragment looks complete here, but its checksum covers missing bytes.
         whole: !packet.is_cut() && packet.next_header() == protocol,
         bytes: rest,
+        packet: &bytes[..(ipv6::HEADER_LEN + packet.payload_len()).min(bytes.len())],
     };
     carried.line(line)?;
     put(line, format_args!(", hop limit {}", packet.hop_limit()));
@@ -130,6 +167,8 @@ struct Carried<'a> {
     /// Whether all bytes that a checksum covers are present.
     whole: bool,
     bytes: &'a [u8],
+    /// The packet with its IP header.
+    packet: &'a [u8],
 }
 
 impl Carried<'_> {
@@ -195,7 +234,20 @@ impl Carried<'_> {
     fn udp(&self, line: &mut String) -> Result<bool, Malformed> {
         let packet = self.named(line, udp::Packet::new_checked(self.bytes))?;
         self.ports(line, packet.source_port(), packet.destination_port());
-        put(line, format_args!("UDP {} bytes", packet.length() - udp::HEADER_LEN));
+        if packet.destination_port() == roce::PORT {
+            rdma::line(line, packet.payload())?;
+            if self.whole && !roce::icrc::is_right(self.packet) {
+                line.push_str(", bad ICRC");
+            }
+        } else {
+            put(line, format_args!("UDP {} bytes", packet.length() - udp::HEADER_LEN));
+            if [packet.source_port(), packet.destination_port()].contains(&tpp::UDP_PORT)
+                && let Ok(program) = tpp::Packet::new_checked(packet.payload())
+            {
+                line.push_str(", ");
+                program_line(&program, line);
+            }
+        }
         Ok(packet.is_checksum_right(self.addresses))
     }
 

@@ -2,10 +2,12 @@
 
 use crate::Malformed;
 
+#[inline]
 pub(crate) fn get16(bytes: &[u8], at: usize) -> u16 {
     u16::from_be_bytes([bytes[at], bytes[at + 1]])
 }
 
+#[inline]
 pub(crate) fn get32(bytes: &[u8], at: usize) -> u32 {
     u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
@@ -17,6 +19,7 @@ pub(crate) fn array<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
     array
 }
 
+#[inline]
 pub(crate) fn put16(bytes: &mut [u8], at: usize, value: u16) {
     bytes[at..at + 2].copy_from_slice(&value.to_be_bytes());
 }
@@ -26,6 +29,7 @@ pub(crate) fn put32(bytes: &mut [u8], at: usize, value: u32) {
 }
 
 /// Returns an error if there are fewer than `needed` bytes.
+#[inline]
 pub(crate) fn require(format: &'static str, bytes: &[u8], needed: usize) -> Result<(), Malformed> {
     let have = bytes.len();
     if have < needed { Err(Malformed::Truncated { format, needed, have }) } else { Ok(()) }

@@ -40,7 +40,9 @@ pub mod itch;
 pub mod moldudp64;
 pub mod offload;
 pub mod pcap;
+pub mod roce;
 pub mod tcp;
+pub mod tpp;
 pub mod udp;
 pub mod vlan;
 

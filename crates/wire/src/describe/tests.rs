@@ -108,6 +108,7 @@ fn no_frame_makes_it_panic() {
     let good = [
         over_ip(ipv4::TCP, &[0x50; 40]),
         over_ip(ipv4::UDP, &[0; 20]),
+        over_ip(ipv4::UDP, &[&[0, 1, 0x12, 0xb7, 0, 60, 0, 0][..], &[0; 52]].concat()),
         over_ip(ipv4::ICMP, &[8; 20]),
         frame(ethernet::VLAN, &tag.packet(&ip6.packet(&[0; 60]))),
         frame(ethernet::ARP, &[0; 46]),
@@ -125,4 +126,52 @@ fn no_frame_makes_it_panic() {
         let done = crate::offload::segment(&bytes, cut, None, 1 + random() as usize % 20, |piece| len += piece.len());
         assert!(done.is_err() || len >= bytes.len());
     }
+}
+
+#[test]
+fn rdma_packets_are_described_with_their_integrity() {
+    use crate::roce::{self, Aeth, Extension, NakCode, Opcode, Position, Psn, Reth, Syndrome};
+    let line = |repr: roce::Repr, payload: &[u8], version: u8| {
+        let udp = udp::Repr { source_port: 49152, destination_port: roce::PORT };
+        let datagram = repr.packet(payload);
+        let (ethertype, mut packet) = if version == 4 {
+            (ethernet::IPV4, ip(ipv4::UDP).packet(&udp.packet(ip(0).addresses(), &datagram)))
+        } else {
+            let ip = ipv6::Repr::new(Ipv6Addr::LOCALHOST, Ipv6Addr::LOCALHOST, ipv4::UDP);
+            (ethernet::IPV6, ip.packet(&udp.packet(ip.addresses(), &datagram)))
+        };
+        let bad = describe(&frame(ethertype, &packet));
+        assert!(bad.contains(", bad ICRC"), "{bad}");
+        assert!(roce::icrc::seal(&mut packet));
+        packet.extend([0; 6]);
+        describe(&frame(ethertype, &packet))
+    };
+    let reth = Extension::Reth(Reth { address: 0x1000, key: 5, len: 256 });
+    let text = line(roce::Repr::new(Opcode::ReadRequest, 0x11, Psn::new(7), reth), b"", 4);
+    // The checksum of UDP was computed before the integrity check was filled in.
+    let start = "10.0.1.1:49152 > 10.0.2.2:4791 RoCE READ qp 0x11 psn 7, 256 bytes at 0x1000 key 0x5, bad UDP checksum";
+    assert_eq!(text, format!("{start}, ttl 64"));
+    let aeth = Aeth { syndrome: Syndrome::Nak(NakCode::SequenceError), message_number: 1 };
+    let text = line(roce::Repr::new(Opcode::Acknowledge, 0x11, Psn::new(8), Extension::Aeth(aeth)), b"", 6);
+    assert!(text.starts_with("[::1]:49152 > [::1]:4791 RoCE ACK qp 0x11 psn 8, NAK sequence error"), "{text}");
+    let text = line(roce::Repr::new(Opcode::Write(Position::Last), 1, Psn::new(0), Extension::None), b"abcde", 4);
+    assert!(text.contains("RoCE WRITE last qp 0x1 psn 0, payload 5 bytes, bad UDP"), "{text}");
+    let cut = over_ip(ipv4::UDP, &udp::Repr { source_port: 1, destination_port: 4791 }.packet(ip(0).addresses(), b"x"));
+    check(&cut, "10.0.1.1:1 > 10.0.2.2:4791 malformed RoCE: 16 bytes are needed and 1 are there");
+}
+
+#[test]
+fn tiny_packet_programs_are_described() {
+    use crate::tpp::{Addressing, Instruction, Operation, Repr, Status, WordSize};
+    let mut repr = Repr::new(WordSize::Bits16, Addressing::Stack { pointer: 12 }, 7);
+    let push = [Instruction::new(Operation::Push, 0, 0, 0)];
+    check(&frame(tpp::ETHERTYPE, &repr.packet(&push, &[0; 30], &[])), "TPP app 7, 1 instruction, hop 0, SP 12 of 30");
+    let inner = Repr { addressing: Addressing::Hop { len: 4 }, hop: -1, status: Status::DONE, ..repr };
+    repr.encapsulated = tpp::ETHERTYPE;
+    let mut nested = frame(tpp::ETHERTYPE, &repr.packet(&push, &[0; 30], &inner.packet(&push, &[0; 8], &[])));
+    let text = "TPP app 7, 1 instruction, hop 0, SP 12 of 30: \
+                TPP app 7, 1 instruction, hop -1, 4 of 8 bytes a hop, done";
+    check(&nested, text);
+    nested[40] ^= 1;
+    check(&nested, &text.replace("30:", "30, bad TPP checksum:"));
 }

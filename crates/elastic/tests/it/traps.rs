@@ -1,0 +1,375 @@
+//! Tests single faults without randomness: the answers, and the counts.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use elastic::ElasticMutation;
+use elastic::admission::{CacheConfig, SketchConfig};
+use elastic::cell::CellSecret;
+use elastic::keys::KeyForm;
+use elastic::layout::LayoutKind;
+use elastic::lookups::LookupLimits;
+use elastic::placement::PlacementRule;
+use elastic::record::RecordFault;
+use elastic::routes::{LinkMeter, MemoryServer, ServerId};
+use elastic::table::{
+    ElasticDrop, ElasticTable, EntryKey, LookupOutcome, LookupStart, MemoryToken, TableConfig, TableEffect,
+    TableLimits, WriteFault,
+};
+
+use crate::scenario::records;
+
+const BYTES: u64 = 100_000;
+
+/// A table with servers that answer when the test lets them.
+struct TableRig {
+    table: ElasticTable<u32>,
+    memory: BTreeMap<ServerId, Vec<u8>>,
+    /// READs and WRITEs that were not yet executed, in order.
+    pending: VecDeque<TableEffect<u32>>,
+    answers: Vec<(u32, LookupOutcome)>,
+    links: BusyServers,
+}
+
+#[derive(Default)]
+struct BusyServers(BTreeSet<ServerId>);
+
+impl LinkMeter for BusyServers {
+    fn is_busy(&mut self, server: ServerId, _bytes: u32) -> bool {
+        self.0.contains(&server)
+    }
+}
+
+fn config() -> TableConfig {
+    TableConfig {
+        table: 1,
+        keys: KeyForm::Exact { bytes: 2 },
+        records: records(),
+        layout: LayoutKind::Windows { cells: 4 },
+        rule: PlacementRule::default(),
+        cells: 120,
+        entries: 100,
+        replicas: 2,
+        first_epoch: 1,
+        sketch: SketchConfig::default(),
+        cache: CacheConfig { entries: 0, threshold: 1 },
+        limits: TableLimits::default(),
+        mutation: ElasticMutation::default(),
+    }
+}
+
+fn hit(number: u8) -> LookupOutcome {
+    LookupOutcome::Hit([0, 0, number].as_slice().into())
+}
+
+fn key(bytes: &[u8; 2]) -> EntryKey<'_> {
+    EntryKey { bytes, prefix_length: None }
+}
+
+impl TableRig {
+    fn new(config: TableConfig) -> TableRig {
+        let mut table = ElasticTable::new(config, CellSecret { k0: 5, k1: 6 });
+        let ids = [0, 1].map(ServerId);
+        let servers = ids.map(|id| MemoryServer { id, base: 0, bytes: BYTES });
+        table.set_servers(&servers).expect("there is room");
+        let memory = ids.into_iter().map(|id| (id, vec![0; BYTES as usize])).collect();
+        let mut rig =
+            TableRig { table, memory, pending: VecDeque::new(), answers: Vec::new(), links: BusyServers::default() };
+        ids.iter().for_each(|id| rig.table.server_up(*id, &mut rig.links));
+        rig.settle();
+        rig
+    }
+
+    fn collect(&mut self) {
+        while let Some(effect) = self.table.next_event() {
+            match effect {
+                TableEffect::Answer { packet, outcome } => self.answers.push((packet, outcome)),
+                effect => self.pending.push_back(effect),
+            }
+        }
+    }
+
+    /// Executes and completes everything.
+    fn settle(&mut self) {
+        loop {
+            self.table.work(10_000);
+            self.collect();
+            let Some(effect) = self.pending.pop_front() else { return };
+            let (token, bytes) = self.execute(&effect);
+            self.complete(token, &bytes);
+        }
+    }
+
+    fn execute(&mut self, effect: &TableEffect<u32>) -> (MemoryToken, Vec<u8>) {
+        match effect {
+            TableEffect::Read { server, address, bytes, token } => {
+                let start = *address as usize;
+                (*token, self.memory[server][start..start + *bytes as usize].to_vec())
+            }
+            TableEffect::Write { server, address, data, token } => {
+                let start = *address as usize;
+                self.memory.get_mut(server).expect("it exists")[start..start + data.len()].copy_from_slice(data);
+                (*token, Vec::new())
+            }
+            TableEffect::Answer { .. } => unreachable!("collected"),
+        }
+    }
+
+    fn complete(&mut self, token: MemoryToken, bytes: &[u8]) {
+        self.table.completed(token, bytes, &mut self.links);
+        self.collect();
+    }
+
+    fn lookup(&mut self, key: &[u8], packet: u32) {
+        if let LookupStart::Answered { packet, outcome } = self.table.lookup(key, packet, &mut self.links) {
+            self.answers.push((packet, outcome));
+        }
+        self.collect();
+    }
+
+    fn insert(&mut self, bytes: &[u8; 2], number: u8) {
+        self.table.insert(key(bytes), &[0, 0, number]).expect("there is room");
+    }
+
+    fn take(&mut self) -> Vec<(u32, LookupOutcome)> {
+        std::mem::take(&mut self.answers)
+    }
+
+    fn next_read(&mut self) -> TableEffect<u32> {
+        let at = self.pending.iter().position(|effect| matches!(effect, TableEffect::Read { .. }));
+        self.pending.remove(at.expect("a READ")).expect("it is there")
+    }
+}
+
+fn server_of(effect: &TableEffect<u32>) -> ServerId {
+    match effect {
+        TableEffect::Read { server, .. } | TableEffect::Write { server, .. } => *server,
+        TableEffect::Answer { .. } => unreachable!("no server"),
+    }
+}
+
+#[test]
+fn one_read_a_lookup_whether_it_hits_or_misses() {
+    let mut rig = TableRig::new(config());
+    rig.insert(b"\0\0", 1);
+    rig.settle();
+    let before = rig.table.counts().reads;
+    rig.lookup(b"\0\0", 1);
+    rig.lookup(b"zz", 2);
+    rig.settle();
+    assert_eq!(rig.take(), [(1, hit(1)), (2, LookupOutcome::Miss)]);
+    assert_eq!(rig.table.counts().reads, before + 2);
+}
+
+#[test]
+fn a_server_that_lost_its_memory_costs_a_read_and_no_packet_and_is_repaired() {
+    let mut rig = TableRig::new(config());
+    rig.insert(b"\0\0", 1);
+    rig.settle();
+    rig.lookup(b"\0\0", 1);
+    let server = server_of(&rig.pending[0]);
+    rig.memory.get_mut(&server).expect("it exists").fill(0);
+    rig.settle();
+    rig.lookup(b"\0\0", 2);
+    rig.settle();
+    assert_eq!(rig.take(), [(1, hit(1)), (2, hit(1))]);
+    let counts = rig.table.counts();
+    assert_eq!((counts.invalid, counts.repairs, counts.retries), (1, 1, 1));
+}
+
+#[test]
+fn a_read_before_an_insert_that_is_answered_after_it_sees_the_entry() {
+    let mut rig = TableRig::new(config());
+    rig.lookup(b"ab", 1);
+    let read = rig.next_read();
+    let (token, bytes) = rig.execute(&read);
+    rig.insert(b"ab", 7);
+    rig.settle();
+    assert_eq!(rig.table.overlay_len(), 1, "the grace period lasts");
+    rig.lookup(b"ab", 2);
+    rig.complete(token, &bytes);
+    assert_eq!(rig.take(), [(1, hit(7)), (2, hit(7))]);
+    assert_eq!(rig.table.overlay_len(), 0);
+}
+
+#[test]
+fn packets_of_a_key_share_a_read_and_miss_once_each_in_order() {
+    let mut rig = TableRig::new(config());
+    (1..=4).for_each(|packet| rig.lookup(b"ab", packet));
+    assert_eq!(rig.pending.len(), 1);
+    rig.settle();
+    let numbers: Vec<u32> = rig
+        .take()
+        .into_iter()
+        .filter(|(_, outcome)| *outcome == LookupOutcome::Miss)
+        .map(|(packet, _)| packet)
+        .collect();
+    assert_eq!(numbers, [1, 2, 3, 4]);
+    assert_eq!(rig.table.lookup_counts().coalesced, 3);
+}
+
+#[test]
+fn nobody_overtakes_a_packet_that_waits_when_the_entry_becomes_known() {
+    let mut rig = TableRig::new(config());
+    rig.lookup(b"ab", 1);
+    let read = rig.next_read();
+    rig.insert(b"ab", 7);
+    rig.lookup(b"ab", 2);
+    assert!(rig.take().is_empty(), "the overlay knows the entry, but packet 1 waits");
+    let (token, bytes) = rig.execute(&read);
+    rig.complete(token, &bytes);
+    assert_eq!(rig.take(), [(1, hit(7)), (2, hit(7))]);
+}
+
+#[test]
+fn an_answer_among_the_effects_is_not_overtaken() {
+    let mut rig = TableRig::new(config());
+    rig.lookup(b"ab", 1);
+    let read = rig.next_read();
+    rig.insert(b"ab", 7);
+    let (token, bytes) = rig.execute(&read);
+    rig.table.completed(token, &bytes, &mut rig.links);
+    assert_eq!(rig.table.lookup(b"ab", 2, &mut rig.links), LookupStart::Waiting);
+    rig.collect();
+    assert_eq!(rig.take(), [(1, hit(7)), (2, hit(7))]);
+}
+
+#[test]
+fn a_port_that_goes_down_moves_its_reads_in_the_same_step() {
+    let mut rig = TableRig::new(config());
+    rig.insert(b"ab", 7);
+    rig.settle();
+    (1..=3).for_each(|packet| rig.lookup(b"ab", packet));
+    let lost = rig.next_read();
+    rig.table.server_down(server_of(&lost), &mut rig.links);
+    rig.collect();
+    let moved = rig.next_read();
+    assert_ne!(server_of(&moved), server_of(&lost));
+    let (token, bytes) = rig.execute(&moved);
+    rig.complete(token, &bytes);
+    assert_eq!(rig.take(), [(1, hit(7)), (2, hit(7)), (3, hit(7))]);
+}
+
+#[test]
+fn one_timeout_moves_all_reads_of_a_dead_server_and_none_is_lost() {
+    let mut rig = TableRig::new(config());
+    for number in 0..40 {
+        rig.insert(&[1, number], number);
+    }
+    rig.settle();
+    (0..40).for_each(|number| rig.lookup(&[1, number], u32::from(number)));
+    let read = rig.next_read();
+    let dead = server_of(&read);
+    let TableEffect::Read { token, .. } = read else { unreachable!() };
+    rig.pending.retain(|effect| server_of(effect) != dead);
+    rig.table.failed(token, &mut rig.links);
+    rig.collect();
+    assert!(rig.pending.iter().all(|effect| server_of(effect) != dead));
+    rig.settle();
+    let mut answers = rig.take();
+    answers.sort_by_key(|(packet, _)| *packet);
+    let expected: Vec<_> = (0..40).map(|number| (number, hit(number as u8))).collect();
+    assert_eq!(answers, expected);
+}
+
+#[test]
+fn busy_links_and_missing_servers_drop_by_name_and_count() {
+    let mut rig = TableRig::new(config());
+    rig.links.0.extend([ServerId(0), ServerId(1)]);
+    rig.lookup(b"ab", 1);
+    rig.links.0.clear();
+    (0..2).for_each(|id| rig.table.server_down(ServerId(id), &mut rig.links));
+    rig.lookup(b"ab", 2);
+    rig.lookup(b"abc", 3);
+    let dropped = [ElasticDrop::LinkBusy, ElasticDrop::NoServer, ElasticDrop::BadKey];
+    let expected: Vec<_> = (1..).zip(dropped.map(LookupOutcome::Dropped)).collect();
+    assert_eq!(rig.take(), expected);
+    assert_eq!(rig.table.counts().dropped.iter().sum::<u64>(), 3);
+}
+
+#[test]
+fn a_flood_of_keys_is_bounded_and_every_packet_is_counted() {
+    let limits = LookupLimits { lookups: 10, packets: 15 };
+    let mut rig =
+        TableRig::new(TableConfig { limits: TableLimits { lookups: limits, ..Default::default() }, ..config() });
+    for number in 0..=255u8 {
+        rig.lookup(&[9, number], u32::from(number));
+        rig.lookup(&[9, 0], 1000 + u32::from(number));
+    }
+    assert_eq!((rig.table.waiting(), rig.pending.len()), (15, 8));
+    assert_eq!(rig.table.counts().dropped[ElasticDrop::Full as usize], 512 - 15);
+    rig.table.drain();
+    rig.collect();
+    assert_eq!(rig.table.counts().dropped[ElasticDrop::Drained as usize], 15);
+    assert_eq!(rig.take().len(), 512);
+    // Answers after the drain have no packet.
+    rig.settle();
+    assert!(rig.take().is_empty());
+}
+
+#[test]
+fn a_server_that_lies_is_given_up_and_the_other_answers() {
+    let limits = TableLimits { rereads: 1, repairs: 1, restarts: 1, ..Default::default() };
+    let mut rig = TableRig::new(TableConfig { limits, ..config() });
+    (0..40).for_each(|number| rig.insert(&[1, number], number));
+    rig.settle();
+    for turn in 0..2000u32 {
+        rig.lookup(&[1, (turn % 40) as u8], turn);
+        while let Some(effect) = rig.pending.pop_front() {
+            let (token, mut bytes) = rig.execute(&effect);
+            if server_of(&effect) == ServerId(0) {
+                bytes.iter_mut().enumerate().for_each(|(at, byte)| *byte = (at as u32 * 31 + turn) as u8);
+            }
+            rig.complete(token, &bytes);
+            rig.table.work(1000);
+            rig.collect();
+        }
+    }
+    let answers = rig.take();
+    assert!(answers.iter().all(|(turn, outcome)| *outcome == hit((turn % 40) as u8)), "{answers:?}");
+    assert_eq!((answers.len(), rig.table.counts().distrusted), (2000, 1));
+    assert!(!rig.table.routes().is_up(ServerId(0)));
+}
+
+#[test]
+fn writes_are_refused_by_reason_and_change_nothing() {
+    let mut rig = TableRig::new(TableConfig { entries: 2, ..config() });
+    assert_eq!(rig.table.insert(key(b"ab"), &[1, 0, 1]), Err(WriteFault::Record(RecordFault::Trailing)));
+    assert_eq!(rig.table.insert(EntryKey { bytes: b"ab", prefix_length: Some(3) }, &[1, 0, 0]), Err(WriteFault::Key));
+    assert_eq!(rig.table.modify(key(b"ab"), &[1, 0, 0]), Err(WriteFault::NotFound));
+    assert_eq!(rig.table.delete(key(b"ab")), Err(WriteFault::NotFound));
+    rig.insert(b"ab", 1);
+    assert_eq!(rig.table.insert(key(b"ab"), &[1, 0, 0]), Err(WriteFault::Exists));
+    rig.insert(b"cd", 1);
+    assert_eq!(rig.table.insert(key(b"ef"), &[1, 0, 0]), Err(WriteFault::Full));
+    assert_eq!((rig.table.len(), rig.table.record(key(b"ab"))), (2, Some(&[0, 0, 1][..])));
+}
+
+#[test]
+fn accepted_writes_in_progress_are_bounded() {
+    let limits = TableLimits { changes: 2, ..Default::default() };
+    let mut rig = TableRig::new(TableConfig { limits, ..config() });
+    rig.insert(b"ab", 1);
+    rig.insert(b"cd", 1);
+    assert_eq!(rig.table.insert(key(b"ef"), &[1, 0, 0]), Err(WriteFault::Busy));
+    rig.settle();
+    rig.insert(b"ef", 1);
+}
+
+#[test]
+fn a_torn_cell_is_read_again_a_bounded_number_of_times() {
+    let limits = TableLimits { rereads: 2, ..Default::default() };
+    let mut rig = TableRig::new(TableConfig { limits, ..config() });
+    rig.insert(b"ab", 1);
+    rig.settle();
+    rig.lookup(b"ab", 1);
+    for turn in 0..3 {
+        let read = rig.next_read();
+        let (token, mut bytes) = rig.execute(&read);
+        bytes.iter_mut().for_each(|byte| *byte ^= 1);
+        rig.complete(token, &bytes);
+        assert_eq!(rig.table.counts().rereads, (turn + 1).min(2));
+    }
+    rig.settle();
+    assert_eq!(rig.take(), [(1, hit(1))], "the other copy answers");
+    assert_eq!((rig.table.counts().retries, rig.table.counts().repairs), (1, 1));
+}

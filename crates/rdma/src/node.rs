@@ -1,0 +1,185 @@
+//! A memory server: lends memory to switches, and executes their requests.
+
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+
+use rng::SplitMix64;
+use wire::checksum::Addresses;
+use wire::ethernet;
+
+use crate::endpoint::QpNumber;
+use crate::frame::Receipt;
+use crate::memory::{AccessRights, MemoryKey, ProtectionDomain};
+use crate::path::FramePath;
+use crate::responder::{MAX_BATCH, Responder, ResponderConfig, ResponderCounts};
+use crate::setup::{self, ConnectRefusal, ConnectReply, ConnectRequest, MemoryGrant, SetupFrame};
+use crate::sink::FrameSink;
+
+/// Addresses and limits of a memory server.
+#[derive(Clone, Copy, Debug)]
+pub struct MemoryNodeConfig {
+    /// Its Ethernet address.
+    pub mac: ethernet::Address,
+    /// Its IP address.
+    pub address: Ipv4Addr,
+    /// Memory that it lends to all switches together, in bytes.
+    pub bytes: u64,
+    /// Maximum number of connections.
+    pub connections: usize,
+}
+
+/// Memory that is lent.
+#[derive(Debug)]
+struct Loan {
+    nonce: u64,
+    bytes: u64,
+    number: QpNumber,
+    key: MemoryKey,
+    reply: ConnectReply,
+}
+
+/// Maximum length of a READ or WRITE, in bytes. Tables need less, and longer responses would let a sender of
+/// short requests flood the network of a server.
+const MAX_MESSAGE: u32 = 1 << 16;
+
+/// A memory server. A new one has never lent any memory, and what it lends is zeroed.
+#[derive(Debug)]
+pub struct MemoryNode {
+    config: MemoryNodeConfig,
+    responder: Responder<Vec<u8>>,
+    /// By the address of the switch and its slot.
+    loans: BTreeMap<(Ipv4Addr, u32), Loan>,
+    lent_bytes: u64,
+    refused: u64,
+}
+
+impl MemoryNode {
+    /// Creates a server that lends nothing yet.
+    pub fn new(config: MemoryNodeConfig) -> MemoryNode {
+        let responder = Responder::new(ResponderConfig { max_message: MAX_MESSAGE, ..ResponderConfig::default() });
+        MemoryNode { config, responder, loans: BTreeMap::new(), lent_bytes: 0, refused: 0 }
+    }
+
+    /// Returns the number of connections, and the memory that they have in bytes.
+    pub fn lent(&self) -> (usize, u64) {
+        (self.loans.len(), self.lent_bytes)
+    }
+
+    /// Returns the number of refused requests for memory.
+    pub fn refused(&self) -> u64 {
+        self.refused
+    }
+
+    /// Returns the counts of executed requests.
+    pub fn counts(&self) -> &ResponderCounts {
+        self.responder.counts()
+    }
+
+    /// Uses up to [`MAX_BATCH`] frames, and writes answers to `sink`. Frames for others are ignored.
+    ///
+    /// # Panics
+    /// Panics if there are more frames.
+    pub fn on_frames(&mut self, rng: &mut SplitMix64, frames: &[&[u8]], sink: &mut impl FrameSink) {
+        let mut others = [false; MAX_BATCH];
+        self.responder.on_frames(frames, sink, |index, receipt| others[index] = receipt == Receipt::NotOurs);
+        // The switch of a queue pair that failed opens another connection, which closes this one.
+        while self.responder.next_failure().is_some() {}
+        for (frame, _) in frames.iter().zip(others).filter(|(_, is_other)| *is_other) {
+            self.on_setup_frame(rng, frame, sink);
+        }
+    }
+
+    /// Processes a frame that is not for one of its queue pairs.
+    fn on_setup_frame(&mut self, rng: &mut SplitMix64, frame: &[u8], sink: &mut impl FrameSink) {
+        let is_ours = |it: &SetupFrame<'_>| it.destination == self.config.address && self.is_sender(it);
+        let Some(received) = SetupFrame::parse(frame).filter(is_ours) else { return };
+        let Some(request) = ConnectRequest::parse(received.payload) else { return };
+        let reply = self.connect(rng, &received, &request);
+        let MemoryNodeConfig { mac, address, .. } = self.config;
+        let ethernet = ethernet::Repr { destination: received.ethernet_source, source: mac, ethertype: ethernet::IPV4 };
+        let frame = setup::frame(ethernet, address, received.source, &reply.to_bytes());
+        // A reply without room is lost, and asked for again.
+        if let Some(room) = sink.room(frame.len()) {
+            room[..frame.len()].copy_from_slice(&frame);
+            sink.commit(frame.len());
+        }
+    }
+
+    /// Whether the addresses of a frame can be those of a switch. Answers to others would reach many hosts, or this
+    /// one.
+    fn is_sender(&self, frame: &SetupFrame<'_>) -> bool {
+        let (mac, address) = (frame.ethernet_source, frame.source);
+        let is_unicast_mac = !mac.is_multicast() && mac.0 != [0; 6];
+        let is_group = address.is_multicast() || address.is_broadcast();
+        let is_host = !is_group && !address.is_unspecified() && !address.is_loopback();
+        is_unicast_mac && is_host && mac != self.config.mac && address != self.config.address
+    }
+
+    fn connect(&mut self, rng: &mut SplitMix64, from: &SetupFrame<'_>, request: &ConnectRequest) -> ConnectReply {
+        let owner = (from.source, request.slot);
+        let known = self.loans.get(&owner);
+        if let Some(known) = known.filter(|known| known.nonce == request.nonce) {
+            return known.reply;
+        }
+        // A request that is refused leaves the connection that it would replace.
+        let result = match self.refusal(known.map_or((0, 0), |known| (1, known.bytes)), request) {
+            Some(refusal) => Err(refusal),
+            None => {
+                self.release(owner);
+                self.lend(rng, from, request)
+            }
+        };
+        self.refused += u64::from(result.is_err());
+        let reply = ConnectReply { nonce: request.nonce, result };
+        if let Ok(MemoryGrant { endpoint, key }) = result {
+            let loan = Loan { nonce: request.nonce, bytes: request.bytes, number: endpoint.number, key, reply };
+            self.loans.insert(owner, loan);
+            self.lent_bytes += request.bytes;
+        }
+        reply
+    }
+
+    /// Returns the reason why a request cannot be met, in place of this number of connections with their bytes.
+    fn refusal(&self, (connections, bytes): (usize, u64), request: &ConnectRequest) -> Option<ConnectRefusal> {
+        if self.loans.len() - connections >= self.config.connections {
+            return Some(ConnectRefusal::TooMany);
+        }
+        let has_room = (1..=self.config.bytes - (self.lent_bytes - bytes)).contains(&request.bytes);
+        (!has_room).then_some(ConnectRefusal::NoMemory)
+    }
+
+    fn lend(
+        &mut self,
+        rng: &mut SplitMix64,
+        from: &SetupFrame<'_>,
+        request: &ConnectRequest,
+    ) -> Result<MemoryGrant, ConnectRefusal> {
+        let size = usize::try_from(request.bytes).map_err(|_| ConnectRefusal::NoMemory)?;
+        // Zeroed memory takes pages as they are used. Its allocation cannot fail without ending the process, so that
+        // the size is tried first.
+        Vec::<u8>::new().try_reserve_exact(size).map_err(|_| ConnectRefusal::NoMemory)?;
+        let memory = vec![0; size];
+        // Each connection has its own protection domain, so no other connection has access to its memory.
+        let domain = ProtectionDomain(rng.next_u64() as u32);
+        let rights = AccessRights { can_swap: false, ..AccessRights::ALL };
+        let key = self.responder.register(rng, domain, rights, 0, memory);
+        let key = key.map_err(|_| ConnectRefusal::TooMany)?;
+        let addresses = Addresses::V4(self.config.address, from.source);
+        let path = FramePath::new(self.config.mac, from.ethernet_source, addresses, request.mtu);
+        match self.responder.accept(rng, domain, path, request.endpoint) {
+            Ok(endpoint) => Ok(MemoryGrant { endpoint, key }),
+            Err(_) => {
+                self.responder.deregister(key);
+                Err(ConnectRefusal::TooMany)
+            }
+        }
+    }
+
+    fn release(&mut self, owner: (Ipv4Addr, u32)) {
+        if let Some(loan) = self.loans.remove(&owner) {
+            self.responder.close(loan.number);
+            self.responder.deregister(loan.key);
+            self.lent_bytes -= loan.bytes;
+        }
+    }
+}

@@ -1,0 +1,309 @@
+//! The connections of a switch with one memory server: they are opened again whenever they fail.
+
+use std::collections::VecDeque;
+use std::net::Ipv4Addr;
+
+use rng::SplitMix64;
+use switch::Time;
+use wire::checksum::Addresses;
+use wire::ethernet;
+use wire::roce::Mtu;
+
+use crate::endpoint::{QpEndpoint, QpNumber};
+use crate::frame::Receipt;
+use crate::memory::MemoryKey;
+use crate::path::FramePath;
+use crate::requester::{
+    FailureReason, MemoryRange, RequestOutcome, RequestRefusal, Requester, RequesterConfig, RequesterCounts,
+};
+use crate::setup::{self, ConnectRefusal, ConnectReply, ConnectRequest, SetupFrame};
+use crate::sink::FrameSink;
+
+/// Addresses and times of a session.
+#[derive(Clone, Copy, Debug)]
+pub struct MemorySessionConfig {
+    /// Ethernet address of the switch.
+    pub mac: ethernet::Address,
+    /// IP address of the switch.
+    pub address: Ipv4Addr,
+    /// IP address of the server.
+    pub server: Ipv4Addr,
+    /// Maximum payload of a packet.
+    pub mtu: Mtu,
+    /// Time after which a request for memory is repeated, in nanoseconds.
+    pub retry_ns: u64,
+    /// Limits of requests.
+    pub requester: RequesterConfig,
+}
+
+/// An event of a connection, which its slot names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SessionEvent {
+    /// It is open, with zeroed memory.
+    Up(u32),
+    /// It failed, with all requests that have not completed. It is opened again.
+    Down(u32),
+    /// A request completed: slot and token.
+    Completed(u32, u64),
+}
+
+/// A READ or WRITE that its queue pair has no room for.
+#[derive(Debug)]
+enum WaitingRequest {
+    Read { token: u64, address: u64, len: u32 },
+    Write { token: u64, address: u64, data: Vec<u8> },
+}
+
+#[derive(Clone, Copy, Debug)]
+enum ConnectionState {
+    /// The request with this nonce is repeated at this time. The switch's queue pair is open.
+    Asking {
+        nonce: u64,
+        endpoint: QpEndpoint,
+        at: Time,
+    },
+    Up {
+        number: QpNumber,
+        key: MemoryKey,
+    },
+    /// Opened again at this time.
+    Down {
+        until: Time,
+    },
+}
+
+#[derive(Debug)]
+struct SessionSlot {
+    bytes: u64,
+    state: ConnectionState,
+    waiting: VecDeque<WaitingRequest>,
+}
+
+/// The connections of a switch with one memory server.
+#[derive(Debug)]
+pub struct MemorySession {
+    config: MemorySessionConfig,
+    requester: Requester,
+    connections: Vec<SessionSlot>,
+    /// Frames with requests for memory.
+    setup_frames: VecDeque<Vec<u8>>,
+    /// Connections that came up or went down.
+    changes: VecDeque<SessionEvent>,
+    refusal: Option<ConnectRefusal>,
+    answer: Vec<u8>,
+}
+
+impl MemorySession {
+    /// Creates a session with a connection for each of these sizes of memory, in bytes.
+    pub fn new(config: MemorySessionConfig, sizes: &[u64]) -> MemorySession {
+        let state = ConnectionState::Down { until: Time::ZERO };
+        let connections = sizes.iter().map(|bytes| SessionSlot { bytes: *bytes, state, waiting: VecDeque::new() });
+        MemorySession {
+            config,
+            requester: Requester::new(config.requester),
+            connections: connections.collect(),
+            setup_frames: VecDeque::new(),
+            changes: VecDeque::new(),
+            refusal: None,
+            answer: Vec::new(),
+        }
+    }
+
+    /// Returns the address of the server.
+    pub fn server(&self) -> Ipv4Addr {
+        self.config.server
+    }
+
+    /// Returns the number of open connections.
+    pub fn open_connections(&self) -> usize {
+        self.connections.iter().filter(|it| matches!(it.state, ConnectionState::Up { .. })).count()
+    }
+
+    /// Returns the reason of the last refusal, if the server has not lent memory since.
+    pub fn refusal(&self) -> Option<ConnectRefusal> {
+        self.refusal
+    }
+
+    /// Returns the counts of requests.
+    pub fn counts(&self) -> &RequesterCounts {
+        self.requester.counts()
+    }
+
+    /// Requests to read memory of a connection. Nothing happens if it is not open.
+    pub fn read(&mut self, slot: u32, token: u64, address: u64, len: u32) {
+        self.submit(slot, WaitingRequest::Read { token, address, len });
+    }
+
+    /// Requests to write memory of a connection, as [`MemorySession::read`].
+    pub fn write(&mut self, slot: u32, token: u64, address: u64, data: Vec<u8>) {
+        self.submit(slot, WaitingRequest::Write { token, address, data });
+    }
+
+    fn submit(&mut self, slot: u32, request: WaitingRequest) {
+        let Some(connection) = self.connections.get_mut(slot as usize) else { return };
+        if matches!(connection.state, ConnectionState::Up { .. }) {
+            connection.waiting.push_back(request);
+            submit_waiting(&mut self.requester, connection);
+        }
+    }
+
+    /// Performs due work: retransmits or fails READs and WRITEs, repeats requests for memory, and opens connections.
+    pub fn tick(&mut self, now: Time, rng: &mut SplitMix64) {
+        self.requester.tick(now);
+        for slot in 0..self.connections.len() {
+            match self.connections[slot].state {
+                ConnectionState::Up { .. } => {}
+                ConnectionState::Down { until } if until <= now => self.open(now, slot, rng),
+                ConnectionState::Asking { nonce, endpoint, at } if at <= now => self.ask(now, slot, nonce, endpoint),
+                ConnectionState::Down { .. } | ConnectionState::Asking { .. } => {}
+            }
+        }
+    }
+
+    fn open(&mut self, now: Time, slot: usize, rng: &mut SplitMix64) {
+        let MemorySessionConfig { mac, address, server, mtu, .. } = self.config;
+        let path = FramePath::new(mac, ethernet::Address::BROADCAST, Addresses::V4(address, server), mtu);
+        // There is a place: a session has few connections, and closes those that failed.
+        if let Ok(endpoint) = self.requester.open(rng, path) {
+            self.ask(now, slot, rng.next_u64(), endpoint);
+        }
+    }
+
+    fn ask(&mut self, now: Time, slot: usize, nonce: u64, endpoint: QpEndpoint) {
+        let MemorySessionConfig { mac, address, server, mtu, retry_ns, .. } = self.config;
+        let connection = &mut self.connections[slot];
+        let at = now.after_ns(retry_ns);
+        connection.state = ConnectionState::Asking { nonce, endpoint, at };
+        let request = ConnectRequest { nonce, slot: slot as u32, endpoint, mtu, bytes: connection.bytes };
+        let destination = ethernet::Address::BROADCAST;
+        let ethernet = ethernet::Repr { destination, source: mac, ethertype: ethernet::IPV4 };
+        self.setup_frames.push_back(setup::frame(ethernet, address, server, &request.to_bytes()));
+    }
+
+    /// Processes a received frame.
+    pub fn on_frame(&mut self, now: Time, frame: &[u8]) -> Receipt {
+        if let Receipt::Ours = self.requester.on_frame(now, frame) {
+            return Receipt::Ours;
+        }
+        let Some(received) = SetupFrame::parse(frame) else { return Receipt::NotOurs };
+        if (received.source, received.destination) != (self.config.server, self.config.address) {
+            return Receipt::NotOurs;
+        }
+        let Some(reply) = ConnectReply::parse(received.payload) else { return Receipt::NotOurs };
+        self.on_reply(now, received.ethernet_source, &reply);
+        Receipt::Ours
+    }
+
+    fn on_reply(&mut self, now: Time, server: ethernet::Address, reply: &ConnectReply) {
+        let asked = self.connections.iter_mut().enumerate().find_map(|(slot, connection)| match connection.state {
+            ConnectionState::Asking { nonce, endpoint, .. } if nonce == reply.nonce => {
+                Some((slot, connection, endpoint))
+            }
+            _ => None,
+        });
+        let Some((slot, connection, endpoint)) = asked else { return };
+        match reply.result {
+            Ok(grant) => {
+                self.requester.set_destination(endpoint.number, server);
+                if self.requester.connect(endpoint.number, grant.endpoint).is_ok() {
+                    connection.state = ConnectionState::Up { number: endpoint.number, key: grant.key };
+                    self.refusal = None;
+                    self.changes.push_back(SessionEvent::Up(slot as u32));
+                }
+            }
+            Err(refusal) => {
+                self.refusal = Some(refusal);
+                self.requester.close(endpoint.number);
+                connection.state = ConnectionState::Down { until: now.after_ns(8 * self.config.retry_ns) };
+            }
+        }
+    }
+
+    /// Removes and returns the next event. The bytes of a completed READ are in [`MemorySession::answer`].
+    pub fn next_event(&mut self, now: Time) -> Option<SessionEvent> {
+        if let Some(change) = self.changes.pop_front() {
+            return Some(change);
+        }
+        while let Some(completion) = self.requester.next_completion() {
+            let (number, token) = (completion.number, completion.token);
+            self.answer.clear();
+            if let RequestOutcome::Read(bytes) = completion.outcome {
+                self.answer.extend_from_slice(bytes);
+            }
+            let failure = match completion.outcome {
+                RequestOutcome::Failed(failure) => Some(failure),
+                _ => None,
+            };
+            let is_of = |it: &SessionSlot| matches!(it.state, ConnectionState::Up { number: up, .. } if up == number);
+            // Requests that fail with their connection complete after it, and its failure has reported them.
+            let Some(slot) = self.connections.iter().position(is_of) else { continue };
+            if let Some(failure) = failure {
+                // A server that does not answer is dead, or has forgotten all connections.
+                let is_dead = failure == FailureReason::NoAnswer;
+                for other in (0..self.connections.len()).filter(|other| is_dead || *other == slot) {
+                    self.close_connection(now, other);
+                }
+                return self.changes.pop_front();
+            }
+            return Some(SessionEvent::Completed(slot as u32, token));
+        }
+        None
+    }
+
+    /// Closes an open connection. It is opened again after `retry_ns`.
+    fn close_connection(&mut self, now: Time, slot: usize) {
+        let connection = &mut self.connections[slot];
+        let ConnectionState::Up { number, .. } = connection.state else { return };
+        connection.state = ConnectionState::Down { until: now.after_ns(self.config.retry_ns) };
+        connection.waiting.clear();
+        self.requester.close(number);
+        self.changes.push_back(SessionEvent::Down(slot as u32));
+    }
+
+    /// Returns the bytes of the READ that [`MemorySession::next_event`] returned last; none after another event.
+    pub fn answer(&self) -> &[u8] {
+        &self.answer
+    }
+
+    /// Writes frames to `sink` until there is no room or nothing may be sent now.
+    pub fn transmit(&mut self, now: Time, sink: &mut impl FrameSink) {
+        for connection in &mut self.connections {
+            submit_waiting(&mut self.requester, connection);
+        }
+        while let Some(frame) = self.setup_frames.front() {
+            let Some(room) = sink.room(frame.len()) else { return };
+            room[..frame.len()].copy_from_slice(frame);
+            sink.commit(frame.len());
+            self.setup_frames.pop_front();
+        }
+        self.requester.transmit(now, sink);
+    }
+
+    /// Returns the time at which [`MemorySession::tick`] or [`MemorySession::transmit`] has something to do.
+    pub fn next_deadline(&self) -> Option<Time> {
+        let of_connection = |connection: &SessionSlot| match connection.state {
+            ConnectionState::Asking { at, .. } => Some(at),
+            ConnectionState::Down { until } => Some(until),
+            ConnectionState::Up { .. } => None,
+        };
+        self.connections.iter().filter_map(of_connection).chain(self.requester.next_event()).min()
+    }
+}
+
+/// Submits waiting requests in order, as long as the requester has room.
+fn submit_waiting(requester: &mut Requester, connection: &mut SessionSlot) {
+    let ConnectionState::Up { number, key } = connection.state else { return };
+    while let Some(request) = connection.waiting.front() {
+        let result = match request {
+            WaitingRequest::Read { token, address, len } => {
+                requester.read(number, *token, MemoryRange { address: *address, key, len: *len })
+            }
+            WaitingRequest::Write { token, address, data } => requester.write(number, *token, *address, key, data),
+        };
+        match result {
+            Err(RequestRefusal::Full) => return,
+            // If the queue pair has failed, its failure is among the completions.
+            _ => _ = connection.waiting.pop_front(),
+        }
+    }
+}

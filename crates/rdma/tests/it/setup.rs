@@ -1,0 +1,157 @@
+//! A session of a switch and a memory server: connections, limits, damaged and foreign frames.
+
+use std::net::Ipv4Addr;
+
+use rdma::setup::{ConnectRefusal, SETUP_PORT};
+use rdma::{
+    FrameList, MemoryNode, MemoryNodeConfig, MemorySession, MemorySessionConfig, RequesterConfig, SessionEvent,
+};
+use rng::SplitMix64;
+use switch::Time;
+use wire::ethernet::Address;
+use wire::roce::Mtu;
+
+const RETRY_NS: u64 = 1_000_000;
+
+fn node(bytes: u64, connections: usize) -> MemoryNode {
+    let (mac, address) = (Address([2, 0, 0, 0, 0, 9]), Ipv4Addr::new(10, 0, 0, 9));
+    MemoryNode::new(MemoryNodeConfig { mac, address, bytes, connections })
+}
+
+fn session(last: u8, sizes: &[u64]) -> MemorySession {
+    let config = MemorySessionConfig {
+        mac: Address([2, 0, 0, 0, 0, last]),
+        address: Ipv4Addr::new(10, 0, 0, last),
+        server: Ipv4Addr::new(10, 0, 0, 9),
+        mtu: Mtu::Mtu1024,
+        retry_ns: RETRY_NS,
+        requester: RequesterConfig { timeout_ns: 100_000, ..RequesterConfig::default() },
+    };
+    MemorySession::new(config, sizes)
+}
+
+/// Lets both exchange frames for a time, and returns the events.
+fn exchange(session: &mut MemorySession, node: Option<&mut MemoryNode>, now: &mut Time, ns: u64) -> Vec<SessionEvent> {
+    let (mut rng, end) = (SplitMix64::new(now.as_ns()), now.after_ns(ns));
+    let (mut events, mut node) = (Vec::new(), node);
+    while *now <= end {
+        session.tick(*now, &mut rng);
+        let (mut requests, mut answers) = (FrameList::default(), FrameList::default());
+        session.transmit(*now, &mut requests);
+        while let Some(frame) = requests.pop() {
+            if let Some(node) = &mut node {
+                node.on_frames(&mut rng, &[&frame, &frame[..frame.len() - 1]], &mut answers);
+            }
+        }
+        while let Some(frame) = answers.pop() {
+            session.on_frame(*now, &frame);
+        }
+        while let Some(event) = session.next_event(*now) {
+            events.push(event);
+        }
+        *now = now.after_ns(10_000);
+    }
+    events
+}
+
+#[test]
+fn connections_open_fail_with_their_server_and_open_again() {
+    let (mut session, mut now) = (session(1, &[4096, 100]), Time::ZERO);
+    let mut first = node(1 << 20, 8);
+    let events = exchange(&mut session, Some(&mut first), &mut now, RETRY_NS);
+    assert_eq!(events, [SessionEvent::Up(0), SessionEvent::Up(1)]);
+    assert_eq!((first.lent(), session.open_connections()), ((2, 4196), 2));
+    session.write(0, 1, 100, vec![7; 3000]);
+    session.read(0, 2, 3000, 200);
+    let events = exchange(&mut session, Some(&mut first), &mut now, RETRY_NS);
+    assert_eq!(events, [SessionEvent::Completed(0, 1), SessionEvent::Completed(0, 2)]);
+    assert_eq!(session.answer(), [[7; 100], [0; 100]].concat());
+
+    // Another server with the same address has forgotten everything: both connections fail, and open again.
+    let mut second = node(1 << 20, 8);
+    session.read(0, 3, 3000, 4);
+    let events = exchange(&mut session, Some(&mut second), &mut now, 20 * RETRY_NS);
+    assert_eq!(events[..2], [SessionEvent::Down(0), SessionEvent::Down(1)]);
+    assert_eq!((session.open_connections(), second.lent()), (2, (2, 4196)));
+    session.read(0, 4, 100, 4);
+    let events = exchange(&mut session, Some(&mut second), &mut now, RETRY_NS);
+    assert_eq!((&events[..], session.answer()), (&[SessionEvent::Completed(0, 4)][..], &[0; 4][..]));
+    // Memory beyond the loan is refused, and the connection begins anew. The server lends no more than before.
+    session.read(1, 5, 97, 4);
+    let events = exchange(&mut session, Some(&mut second), &mut now, 5 * RETRY_NS);
+    assert_eq!((&events[..], second.lent()), (&[SessionEvent::Down(1), SessionEvent::Up(1)][..], (2, 4196)));
+}
+
+#[test]
+fn a_server_lends_no_more_than_its_limits() {
+    let (mut first, mut second, mut now) = (session(1, &[600]), session(2, &[600]), Time::ZERO);
+    let mut small = node(1000, 8);
+    assert_eq!(exchange(&mut first, Some(&mut small), &mut now, RETRY_NS), [SessionEvent::Up(0)]);
+    assert_eq!(exchange(&mut second, Some(&mut small), &mut now, 20 * RETRY_NS), []);
+    assert_eq!((second.refusal(), small.lent()), (Some(ConnectRefusal::NoMemory), (1, 600)));
+    assert!(small.refused() >= 2 && small.refused() < 10, "{} requests", small.refused());
+    let mut few = node(1 << 20, 1);
+    let mut several = session(3, &[600, 600]);
+    assert_eq!(exchange(&mut several, Some(&mut few), &mut now, RETRY_NS), [SessionEvent::Up(0)]);
+    assert_eq!((several.refusal(), few.lent()), (Some(ConnectRefusal::TooMany), (1, 600)));
+    let mut huge = session(4, &[u64::MAX]);
+    assert_eq!(exchange(&mut huge, Some(&mut node(u64::MAX, 8)), &mut now, RETRY_NS), []);
+    assert_eq!(huge.refusal(), Some(ConnectRefusal::NoMemory));
+    assert_ne!(SETUP_PORT, wire::roce::PORT);
+}
+
+#[test]
+fn a_request_without_an_answer_is_repeated() {
+    let (mut session, mut now) = (session(1, &[64]), Time::ZERO);
+    assert_eq!(exchange(&mut session, None, &mut now, 3 * RETRY_NS), []);
+    assert_eq!(exchange(&mut session, Some(&mut node(64, 1)), &mut now, RETRY_NS), [SessionEvent::Up(0)]);
+}
+
+#[test]
+fn a_request_that_is_refused_leaves_the_connection_that_it_would_replace() {
+    let (mut first, mut now, mut small) = (session(1, &[600]), Time::ZERO, node(1000, 8));
+    assert_eq!(exchange(&mut first, Some(&mut small), &mut now, RETRY_NS), [SessionEvent::Up(0)]);
+    for bytes in [1001, 0] {
+        let mut greedy = session(1, &[bytes]);
+        assert_eq!(exchange(&mut greedy, Some(&mut small), &mut now, RETRY_NS), []);
+        assert_eq!((greedy.refusal(), small.lent()), (Some(ConnectRefusal::NoMemory), (1, 600)));
+    }
+    first.read(0, 1, 0, 4);
+    assert_eq!(exchange(&mut first, Some(&mut small), &mut now, RETRY_NS), [SessionEvent::Completed(0, 1)]);
+    // The memory of the connection itself is free for its successor.
+    let mut next = session(1, &[1000]);
+    assert_eq!(exchange(&mut next, Some(&mut small), &mut now, RETRY_NS), [SessionEvent::Up(0)]);
+    assert_eq!(small.lent(), (1, 1000));
+}
+
+#[test]
+fn a_server_answers_single_switches_only() {
+    let config = |mac: [u8; 6], address: [u8; 4]| MemorySessionConfig {
+        mac: Address(mac),
+        address: address.into(),
+        server: Ipv4Addr::new(10, 0, 0, 9),
+        mtu: Mtu::Mtu1024,
+        retry_ns: RETRY_NS,
+        requester: RequesterConfig::default(),
+    };
+    let good = ([2, 0, 0, 0, 0, 1], [10, 0, 0, 1]);
+    let several = [
+        ([0xff; 6], good.1),
+        ([0; 6], good.1),
+        ([0x01, 0, 0x5e, 0, 0, 1], good.1),
+        ([2, 0, 0, 0, 0, 9], good.1),
+        (good.0, [255; 4]),
+        (good.0, [0; 4]),
+        (good.0, [224, 0, 0, 1]),
+        (good.0, [127, 0, 0, 1]),
+        (good.0, [10, 0, 0, 9]),
+    ];
+    let (mut now, mut node) = (Time::ZERO, node(1 << 20, 8));
+    for (mac, address) in several {
+        let mut session = MemorySession::new(config(mac, address), &[64]);
+        assert_eq!(exchange(&mut session, Some(&mut node), &mut now, RETRY_NS), [], "{mac:02x?} {address:?}");
+        assert_eq!((session.refusal(), node.lent()), (None, (0, 0)));
+    }
+    let mut session = MemorySession::new(config(good.0, good.1), &[64]);
+    assert_eq!(exchange(&mut session, Some(&mut node), &mut now, RETRY_NS), [SessionEvent::Up(0)]);
+}
