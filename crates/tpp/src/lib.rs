@@ -1,0 +1,51 @@
+//! Tiny packet programs (Jeyakumar et al., *Millions of Little Minions*, SIGCOMM 2014): up to five instructions in a
+//! packet, which each switch on its path executes.
+//!
+//! | module or type | contents |
+//! |---|---|
+//! | [`map`] | [`MemoryMap`]: names and addresses of switch memory, generated from one table |
+//! | [`tcpu`] | [`Tcpu`], the processor of a switch, over [`SwitchMemory`]; and a simple reference |
+//! | [`assemble`], [`disassemble`] | text to a [`TinyProgram`] and back |
+//! | [`probe`] | [`Prober`](probe::Prober): programs as datagrams, and their echoes |
+//! | [`check()`] | read and write sets, worst case, what an [`AccessPolicy`] forbids |
+//!
+//! ```
+//! use diagnostics::{Diagnostics, SourceMap};
+//! use tpp::{AccessRights, MemoryMap, SparseMemory, Tcpu, TinyProgram};
+//!
+//! let (map, mut sources, mut diagnostics) = (MemoryMap::new(), SourceMap::new(), Diagnostics::new());
+//! let text = "PUSH [Switch:ID]\nPUSH [Queue:QueueOccupancy]";
+//! let program = tpp::assemble(&mut sources, "depth.tpp", text, &map, &mut diagnostics).expect("no mistakes");
+//! let mut packet = program.packet(b"payload");
+//! // A switch executes it.
+//! let mut memory = SparseMemory::new();
+//! memory.fixed(map.find("Switch:ID").unwrap().address, 3);
+//! memory.fixed(map.find("Queue:QueueOccupancy").unwrap().address, 17);
+//! Tcpu::execute(&mut packet, &mut memory, &AccessRights::all());
+//! let packet = wire::tpp::Packet::new_checked(&packet).unwrap();
+//! let words = TinyProgram::decode(&packet).words_by_hop(&map);
+//! assert_eq!(words[0], [("Switch:ID".to_owned(), 3), ("Queue:QueueOccupancy".to_owned(), 17)]);
+//! ```
+//!
+//! The crate is pure: no clock, no socket, no thread. It knows neither P4 nor a switch: [`SwitchMemory`] is its only
+//! view of one. No packet makes it panic, and an execution never changes the length of a packet. The format itself is
+//! in [`wire::tpp`].
+
+#![forbid(unsafe_code)]
+
+mod asm;
+mod check;
+#[cfg(feature = "testing")]
+pub mod generate;
+pub mod map;
+mod mutant;
+mod policy;
+pub mod probe;
+pub mod tcpu;
+
+pub use asm::{TinyProgram, assemble, disassemble};
+pub use check::{AccessRecord, CheckFinding, CheckReport, IndirectSet, WorstCase, check, hop_guards};
+pub use map::MemoryMap;
+pub use mutant::Mutant;
+pub use policy::{AccessOperation, AccessPolicy, PolicyRule};
+pub use tcpu::{AccessRights, AddressSet, Execution, ProgramVerdict, SparseMemory, SwitchMemory, Tcpu};
