@@ -151,6 +151,7 @@
 //! violations.
 
 mod body;
+mod elastic;
 mod expr;
 mod objects;
 mod print;
@@ -161,13 +162,15 @@ mod text;
 pub mod validate;
 
 pub use body::*;
+pub use elastic::{ELASTIC, ElasticMistake, ElasticSettings};
 pub use expr::*;
 pub use objects::*;
 pub use program::*;
 pub use read::parse;
 pub use resilient::{
-    MAX_ROW_BYTES, MAX_ROW_KEY_BYTES, NumberRange, RESILIENT, ReplicationMode, ResilientGroup, ResilientMistake,
-    ResilientObject, ResilientTable, RowOrigin,
+    DEFAULT_TABLE_ROWS, MAX_PAGE_BYTES, MAX_ROW_BYTES, MAX_ROW_KEY_BYTES, MAX_SNAPSHOT_BYTES, NumberRange, RESILIENT,
+    ReplicationMode, ResilientGroup, ResilientMistake, ResilientObject, ResilientTable, RowOrigin, SnapshotSettings,
+    StaleAction,
 };
 pub use validate::{
     MAX_ALL_ARRAYS, MAX_ARRAY_SIZE, MAX_DATA_BITS, MAX_EXPR_DEPTH, MAX_NAME, MAX_REGISTER_BITS, Rule, Violation,

@@ -92,6 +92,16 @@ impl Table {
         self.annotations.iter().any(|annotation| annotation.name == crate::RESILIENT)
     }
 
+    /// Whether its entries may lie in the memory of servers.
+    pub fn is_elastic(&self) -> bool {
+        self.annotations.iter().any(|annotation| annotation.name == crate::ELASTIC)
+    }
+
+    /// Whether packets may have to wait for an entry that the switch does not have: a miss in the switch is no answer.
+    pub fn waits_for_entries(&self) -> bool {
+        self.is_resilient() || self.is_elastic()
+    }
+
     /// Whether hits of its entries are recorded, because the table counts, meters or ages them.
     pub fn records_hits(&self) -> bool {
         self.counter.is_some() || self.meter.is_some() || self.idle_timeout
@@ -186,6 +196,13 @@ pub struct Register {
     pub size: u64,
     /// Annotations.
     pub annotations: Vec<Annotation>,
+}
+
+impl Register {
+    /// Whether its elements belong to rows of resilient state.
+    pub fn is_resilient(&self) -> bool {
+        self.annotations.iter().any(|annotation| annotation.name == crate::RESILIENT)
+    }
 }
 
 /// Unit of a counter or meter.

@@ -197,6 +197,7 @@ impl<'a> Batch<'a> {
                 self.packet.colours.fill(Colour::Green);
             }
         }
+        objects.settle_inline_uses();
         self.packet.primed = self.stopped;
         Progress { done: first..self.done - usize::from(self.stopped), stopped: self.stopped }
     }
@@ -268,6 +269,12 @@ impl<'a> Batch<'a> {
         let packet: *mut Packet = self.packet;
         // SAFETY: the packet is borrowed exclusively, and only its frame is otherwise used while code runs.
         let mut host = unsafe { Host::new(self.compiled.template(), packet, objects, now.ns) };
+        if let Some(arrays) = &self.compiled.template().layout.arrays {
+            arrays.prepare(&mut self.packet.frame, host.objects);
+        }
+        if let Some(aging) = &self.compiled.template().layout.aging {
+            aging.prepare(&mut self.packet.frame, host.objects, now.ns);
+        }
         let frame = self.packet.frame.as_mut_ptr();
         // SAFETY: frames begin with control words.
         unsafe {

@@ -1,5 +1,4 @@
-//! Implements the runtime functions that compiled code calls: operations that are too large, or too rare, to be
-//! inlined.
+//! Implements the runtime functions that compiled code calls: operations too large, or too rare, to be inlined.
 //!
 //! Each function gets the frame. Through [`word::HOST`] it finds the [`Host`], which lends it objects and packet for
 //! the duration of one run. Values of more than a word are passed by the address of their words, least significant
@@ -9,11 +8,11 @@ use bits::Bits;
 use engine::{Ending, Requested};
 use ir::{Algorithm, BinaryOp, CounterId, DigestId, HeaderId, LocId, MeterId, RegisterId, TableId, ValueSetId};
 
-use crate::code;
 use crate::host::Host;
 use crate::layout::word;
 use crate::packet::{DeferredRequest, out};
 use crate::waiting::WaitingRequest;
+use crate::{code, pass};
 
 /// The last argument of functions that make requests: the source location in the lowest 32 bits and, for requests that
 /// do not stop a batch, the step, the packet's index in the batch, and a flag.
@@ -50,15 +49,19 @@ pub(crate) mod waiting {
     }
 }
 
-/// Returns the host of a run for an effect on the objects: the packet's pass has begun there.
+/// Returns the host of a run for an effect on the objects: they have taken over the packet's pass. If its outputs wait,
+/// the batch stops at the packet.
 ///
 /// # Safety
 /// As [`host`].
 unsafe fn effect_host<'a>(frame: *mut u64) -> &'a mut Host<'a> {
     // SAFETY: by the caller's promise; the word belongs to the frame, which the host does not refer to.
-    let (host, is_pending) = unsafe { (host(frame), frame.add(word::PASS).replace(0) != 0) };
-    if is_pending {
-        host.objects.begin_pass(None);
+    let host = unsafe { host(frame) };
+    // SAFETY: frames have this many words, and code accesses none during a call.
+    let frame = unsafe { std::slice::from_raw_parts_mut(frame, host.layout.words) };
+    if pass::take_over(frame, host.layout, host.objects) {
+        // SAFETY: the host's list is that of the run in progress, and nobody else uses it during a call.
+        pass::hold(frame, unsafe { &mut *host.requests });
     }
     host
 }
@@ -150,19 +153,19 @@ mod functions {
 
         /// Looks a key up in a table. Returns the address of the record to run, or 0 if the result is pending.
         fn apply(frame: *mut u64, table: u64, key: *const u64, words: u64) -> u64 {
-            let host = unsafe { effect_host(frame) };
+            let mut host = unsafe { host(frame) };
+            if host.objects.may_undo_lookup(TableId::from_u32(table as u32)) {
+                host = unsafe { effect_host(frame) };
+            }
             let key = unsafe { std::slice::from_raw_parts(key, words as usize) };
             let bytes = unsafe { frame.add(word::LENGTH).read() };
             let id = TableId::from_u32(table as u32);
-            match host.objects.apply_words(id, &host.program.tables[id], key, bytes, host.now_ns) {
-                Some((record, colour)) => {
-                    if let Some((meter, colour)) = colour {
-                        unsafe { (&mut *host.colours)[meter.as_u32() as usize] = colour };
-                    }
-                    record.as_ptr() as u64
-                }
-                None => 0,
+            let found = host.objects.apply_words(id, &host.program.tables[id], key, bytes, host.now_ns);
+            let Some((record, colour)) = found else { return 0 };
+            if let Some((meter, colour)) = colour {
+                unsafe { (&mut *host.colours)[meter.as_u32() as usize] = colour };
             }
+            record.as_ptr() as u64
         }
 
         /// Counts a hit on a prefetched result. Returns the address of the record to run.
@@ -275,12 +278,18 @@ mod functions {
         fn cover_memory(frame: *mut u64, from: *const u8, bits: u64) {
             let memory = unsafe { std::slice::from_raw_parts(from, bits.div_ceil(8) as usize) };
             let covered = unsafe { &mut *host(frame).covered };
-            if bits.is_multiple_of(8) { covered.push_bytes(memory) } else { covered.push(&Bits::read(memory, 0, bits as u32)) }
+            let value = || Bits::read(memory, 0, bits as u32);
+            if bits.is_multiple_of(8) { covered.push_bytes(memory) } else { covered.push(&value()) }
         }
 
         fn cover_payload(frame: *mut u64, from: *const u8, bytes: u64) {
             let memory = unsafe { std::slice::from_raw_parts(from, bytes as usize) };
             unsafe { (&mut *host(frame).covered).push_bytes(memory) };
+        }
+
+        /// Returns a sum of at most 32 bits of a payload's 16-bit words, in the machine's byte order.
+        fn payload_sum(from: *const u8, bytes: u64) -> u64 {
+            crate::ones_complement::sum(unsafe { std::slice::from_raw_parts(from, bytes as usize) })
         }
 
         /// Computes the hash of the covered data, in `width` bits.
@@ -546,17 +555,16 @@ mod functions {
         down || up
     }
 
-    /// Returns the code of an access to a row. What the packet sends may have to wait from now on: then it leaves its
+    /// Returns the code of an access to a row. From here on, outputs of the packet may have to wait: then it leaves its
     /// batch, which it requests once.
     unsafe fn used_row(frame: *mut u64, result: Result<(), Ending>) -> u64 {
         let host = unsafe { host(frame) };
         if result.is_err() {
             return code::ROW_REFUSED;
         }
-        let requests = unsafe { &mut *host.requests };
-        if host.objects.pass_must_wait() && !requests.iter().any(|(request, _)| *request == Requested::Hold) {
-            requests.push((Requested::Hold, LocId::from_u32(0)));
-            unsafe { frame.add(word::REQUESTS).write(requests.len() as u64) };
+        if host.objects.pass_must_wait() {
+            let frame = unsafe { std::slice::from_raw_parts_mut(frame, host.layout.words) };
+            pass::hold(frame, unsafe { &mut *host.requests });
         }
         0
     }

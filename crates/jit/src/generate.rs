@@ -70,7 +70,7 @@ impl ProgramSource<'_> {
     ) -> Result<Vec<UnitFunctions>, Unsupported> {
         let mut ids = declare(module)?;
         let (mut context, mut builder) = (module.make_context(), FunctionBuilderContext::new());
-        cold_calls::make(module, &mut context, &mut builder, &mut ids)?;
+        cold_calls::make(module, &mut context, &mut builder, &mut ids, self.layout.arrays.is_some())?;
         let mut generator = FunctionGenerator { source: self, module, context, builder, ids, is_cancelled };
         let units = self.plan.units.iter().enumerate();
         let functions = units.map(|(index, unit)| generator.unit(index, unit)).collect::<Result<Vec<_>, _>>()?;

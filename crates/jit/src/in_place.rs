@@ -8,6 +8,7 @@ use ir::{FieldListItem, LocId, SlotId};
 use crate::layout::word;
 use crate::native::{NativeProgram, UnitOutcome};
 use crate::packet::{Packet, PacketTemplate, SlotSet, out};
+use crate::pass;
 use crate::waiting::PreservedSlots;
 
 /// A packet that lies in the caller's buffer for the duration of a few runs.
@@ -117,6 +118,14 @@ impl InPlacePacket<'_> {
         self.len
     }
 
+    /// Returns the current bytes of the incoming packet: as received, unless code has changed a header or assembled the
+    /// outgoing packet.
+    pub fn input(&self) -> &[u8] {
+        // SAFETY: the buffer is borrowed exclusively for as long as this value lives, the packet is in it from `start`,
+        // and no code runs on it now.
+        unsafe { std::slice::from_raw_parts(self.base.add(self.start), self.length()) }
+    }
+
     /// Returns the parser's error, an index into [`ir::Program::errors`].
     #[inline]
     pub fn parser_error(&self) -> u32 {
@@ -152,9 +161,9 @@ impl InPlacePacket<'_> {
         self.packet.has_requests()
     }
 
-    /// Whether the packet's pass has yet to begin in the objects. From now on it has begun.
-    pub fn take_pending_pass(&mut self) -> bool {
-        std::mem::take(&mut self.packet.frame[word::PASS]) != 0
+    /// Lets the objects take over the packet's pass, if code has run it inline so far.
+    pub fn take_over_pass(&mut self, objects: &mut Objects) {
+        pass::take_over(&mut self.packet.frame, &self.compiled.template().layout, objects);
     }
 
     /// Takes the pending requests.
@@ -225,8 +234,8 @@ impl InPlacePacket<'_> {
     /// Panics if the packet came with another length, or `kept` has headers.
     pub fn restart_as_it_came(&mut self, original: &[u8], kept: &[FieldListItem]) {
         assert_eq!(original.len(), self.length(), "a packet keeps its length until it is assembled");
-        // SAFETY: the buffer is borrowed exclusively for as long as this value lives, the packet lies in it from
-        // `start` on, and no code runs on it now.
+        // SAFETY: the buffer is borrowed exclusively for as long as this value lives, the packet is in it from `start`,
+        // and no code runs on it now.
         let packet = unsafe { std::slice::from_raw_parts_mut(self.base.add(self.start), original.len()) };
         packet.copy_from_slice(original);
         self.restart(self.start, kept);
@@ -247,15 +256,6 @@ impl InPlacePacket<'_> {
         // SAFETY: the buffer is borrowed exclusively for as long as this value lives, and no code runs on it now.
         let buffer = unsafe { std::slice::from_raw_parts(self.base, length) };
         self.packet.output_in(buffer, self.start)
-    }
-
-    /// Returns the length in bytes of the outgoing packet, wherever it lies.
-    #[inline]
-    pub fn output_length(&self) -> usize {
-        match self.output_start() {
-            Some(start) => self.len - start,
-            None => self.packet.moved_output_length(self.length()),
-        }
     }
 
     /// Copies all state and the bytes into a packet of the same program, for later processing. The previous contents of

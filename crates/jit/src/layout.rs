@@ -4,6 +4,7 @@
 //!
 //! ```text
 //! control words | validity masks | places | widths of varbit fields | slots | scratch | homes of headers | zeros | sink
+//! | arrays | use times
 //! ```
 //!
 //! A header's *place* is the address of its bytes: its *home* in the frame before extraction, inside the packet
@@ -13,8 +14,8 @@
 
 use ir::{Expr, HeaderId, HeaderRef, HeaderType, Program, SlotId};
 
-use crate::Unsupported;
-use crate::walk;
+use crate::pass::{FrameAging, FrameArrays, array_word};
+use crate::{Unsupported, walk};
 
 /// Control words, by index.
 pub(crate) mod word {
@@ -44,7 +45,7 @@ pub(crate) mod word {
     pub const RESULT: usize = 11;
     /// Time of the run in microseconds.
     pub const NOW_US: usize = 12;
-    /// Whether the packet's pass has yet to begin in the objects; only in batches of programs with rows.
+    /// State of the packet's pass: see [`crate::pass`].
     pub const PASS: usize = 13;
     /// The first of the results that steps have kept.
     pub const RESULTS: usize = 14;
@@ -156,6 +157,10 @@ pub(crate) struct FrameLayout {
     pub words: usize,
     /// Whether a parser's cursor is always byte-aligned.
     pub byte_cursor: bool,
+    /// The resilient arrays that code uses inline, if there are any.
+    pub arrays: Option<FrameArrays>,
+    /// The tables whose rows age, if there are any.
+    pub aging: Option<FrameAging>,
 }
 
 impl FrameLayout {
@@ -244,6 +249,10 @@ impl FrameLayout {
         let zeros = bytes as u32;
         let sink = zeros + largest_home;
         bytes += 2 * largest_home as usize;
+        let arrays = FrameArrays::new(program, (bytes / 8) as u32);
+        bytes += arrays.as_ref().map_or(0, |_| array_word::COUNT as usize * 8);
+        let aging = FrameAging::new(program, (bytes / 8) as u32);
+        bytes += aging.as_ref().map_or(0, |aging| aging.word_count() * 8);
         let byte_cursor = program.bodies.values().all(|body| walk::keeps_to_bytes(program, &types, body));
         Ok(FrameLayout {
             types,
@@ -257,6 +266,8 @@ impl FrameLayout {
             sink,
             words: bytes / 8,
             byte_cursor,
+            arrays,
+            aging,
         })
     }
 

@@ -45,12 +45,15 @@ mod chain;
 mod copies;
 mod emit;
 mod generate;
+mod header_changes;
 mod host;
 mod in_place;
 mod layout;
 mod liveness;
 mod native;
+mod ones_complement;
 mod packet;
+mod pass;
 mod probe;
 mod scout;
 #[cfg(test)]
@@ -60,6 +63,7 @@ mod walk;
 
 pub use batch::{Batch, FinishedPacket, Progress};
 pub use copies::{Copies, CopyOrigin};
+pub use header_changes::{changes_headers_before, longest_parse};
 pub use in_place::InPlacePacket;
 pub use native::{NativeProgram, Speed, UnitOutcome, verify_code};
 pub use packet::{DeferredRequest, Packet, SlotSet};

@@ -500,15 +500,6 @@ impl Packet {
         }
     }
 
-    /// Returns the length in bytes of the outgoing packet of an incoming one of `length` bytes, if it does not lie in
-    /// the buffer of that.
-    pub(crate) fn moved_output_length(&self, length: usize) -> usize {
-        match self.frame[word::OUT] {
-            out::REPLACED => self.replaced.len(),
-            _ => self.emitted.as_bytes().len() + length - self.cursor_bits().div_ceil(8),
-        }
-    }
-
     /// Returns the outgoing packet, moved out where that saves a copy. This may move the packet's buffer out,
     /// after which only headers that field lists preserve can be read.
     pub fn take_output(&mut self) -> Vec<u8> {

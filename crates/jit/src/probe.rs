@@ -26,15 +26,4 @@ impl ProbedPart {
             ProbedPart::Table(table) => 2 << 32 | u64::from(table.as_u32()),
         }
     }
-
-    /// Returns the part with this number.
-    pub fn from_number(number: u64) -> Option<ProbedPart> {
-        let id = number as u32;
-        match number >> 32 {
-            0 => Some(ProbedPart::Before(id as usize)),
-            1 => Some(ProbedPart::Body(BodyId::from_u32(id))),
-            2 => Some(ProbedPart::Table(TableId::from_u32(id))),
-            _ => None,
-        }
-    }
 }

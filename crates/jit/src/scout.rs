@@ -267,7 +267,7 @@ impl PrefetchLayout {
         let exact = table.keys.iter().all(|key| key.kind == MatchKind::Exact);
         let bits = table.keys.iter().map(|key| key.width).sum::<u32>();
         // Counting hits needs more than the record; so does a miss that may have to wait.
-        let each = words == 1 && bits <= each::BITS && !counts && !table.is_resilient();
+        let each = words == 1 && bits <= each::BITS && !counts && !table.waits_for_entries();
         let ranges = table.keys.iter().filter(|key| key.kind == MatchKind::Range).count();
         let rest_exact = table.keys.iter().all(|key| matches!(key.kind, MatchKind::Exact | MatchKind::Range));
         self.tables.push(PrefetchedTable {

@@ -97,7 +97,8 @@ fn place<'a>(place: &'a LValue, visit: Visit<'_, 'a>) {
     }
 }
 
-fn op<'a>(program: &'a Program, op_: &'a Op, visit: Visit<'_, 'a>) {
+/// Visits every use in an operation, except in the actions of a table.
+pub(crate) fn op<'a>(program: &'a Program, op_: &'a Op, visit: Visit<'_, 'a>) {
     match op_ {
         Op::Assign(to, value) => {
             expr(value, visit);

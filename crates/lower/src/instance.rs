@@ -93,7 +93,8 @@ impl<'a> Lowering<'a> {
                     span: decl.span,
                 };
                 let object = arch.extern_instance(self, &instance);
-                self.note_resilient(&object, &decl.annotations);
+                self.note_resilient(&object, &decl.annotations, decl.span);
+                self.refuse_elastic(&decl.annotations);
                 // An instance without a declaration is named after the table property that contains it.
                 if decl.local_name != self.program.externs[*extern_id].name {
                     self.claim_object(&object, decl.span);

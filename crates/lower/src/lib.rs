@@ -26,6 +26,7 @@ mod builtin;
 mod call;
 mod compare;
 mod control;
+mod elastic;
 mod entry;
 mod expr;
 mod externs;
@@ -41,6 +42,7 @@ mod resilient;
 mod stmt;
 mod storage;
 mod table;
+mod unannotated;
 mod value;
 mod walk;
 
@@ -72,6 +74,8 @@ pub fn lower(
     let mut cx = Lowering::new(program, arch, map, diagnostics);
     cx.program_blocks(main);
     cx.check_resilient();
+    cx.check_elastic();
+    let unannotated = cx.take_unannotated();
     let (mut ir, scoped) = cx.into_parts();
     if diagnostics.error_count() != errors_before {
         return None;
@@ -88,6 +92,7 @@ pub fn lower(
         }
         return None;
     }
+    unannotated::warn(&mut ir, &unannotated, diagnostics);
     Some(ir)
 }
 

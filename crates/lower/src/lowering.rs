@@ -9,6 +9,7 @@ use p4::typed::{self, InstanceId, StructId, VarId};
 
 use crate::arch::{ArchitectureLowering, Object};
 use crate::body::BodyBuilder;
+use crate::elastic::ElasticSpans;
 use crate::instance::{Inst, InstRef};
 use crate::passes::ScopedStorage;
 use crate::storage::Store;
@@ -74,6 +75,10 @@ pub struct Lowering<'a> {
     pub(crate) exit_flag: Option<ir::SlotId>,
     /// Registers and tables with `@resilient`, and the places of the annotations.
     pub(crate) resilient: Vec<(ir::ResilientObject, Span)>,
+    /// Tables with `@elastic`, and their places.
+    pub(crate) elastic: Vec<ElasticSpans>,
+    /// Registers without `@resilient`, and the places of their declarations. Those with `@noWarn` are left out.
+    pub(crate) unannotated: Vec<(ir::RegisterId, Span)>,
     names: HashMap<String, u32>,
     /// Control-plane names by kind, with the spans where they were first claimed, and how often.
     claimed: HashMap<(&'static str, String), (Span, usize)>,
@@ -116,6 +121,8 @@ impl<'a> Lowering<'a> {
             scoped: ScopedStorage::default(),
             exit_flag: None,
             resilient: Vec::new(),
+            elastic: Vec::new(),
+            unannotated: Vec::new(),
             names: HashMap::new(),
             claimed: HashMap::new(),
             locs: HashMap::new(),

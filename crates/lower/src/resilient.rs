@@ -8,9 +8,15 @@ use crate::arch::Object;
 use crate::lowering::Lowering;
 
 impl Lowering<'_> {
-    /// Notes that an object is resilient, or reports why it cannot be.
-    pub(crate) fn note_resilient(&mut self, object: &Object, annotations: &Annotations) {
-        let Some(annotation) = annotations.iter().find(|annotation| &*annotation.name == RESILIENT) else { return };
+    /// Records that an object is resilient, or reports the reason for which it cannot be.
+    pub(crate) fn note_resilient(&mut self, object: &Object, annotations: &Annotations, declared: Span) {
+        let Some(annotation) = annotations.iter().find(|annotation| &*annotation.name == RESILIENT) else {
+            let is_quiet = annotations.iter().any(|annotation| &*annotation.name == "noWarn");
+            if let (Object::Register(id), false) = (object, is_quiet) {
+                self.unannotated.push((*id, declared));
+            }
+            return;
+        };
         let span = annotation.span;
         let (kind, why) = match object {
             Object::Register(id) => return self.resilient.push((ResilientObject::Register(*id), span)),
@@ -24,7 +30,7 @@ impl Lowering<'_> {
         );
     }
 
-    /// Notes that a table is resilient.
+    /// Records that a table is resilient.
     pub(crate) fn note_resilient_table(&mut self, id: TableId, annotations: &Annotations) {
         if let Some(annotation) = annotations.iter().find(|annotation| &*annotation.name == RESILIENT) {
             self.resilient.push((ResilientObject::Table(id), annotation.span));

@@ -169,6 +169,7 @@ impl<'a> Lowering<'a> {
         self.drop_selector_keys(&mut table, decl);
         let id = self.ir.tables.push(table);
         self.note_resilient_table(id, &decl.annotations);
+        self.note_elastic_table(id, decl);
         LoweredTable { id, hoisted, flagged }
     }
 

@@ -52,6 +52,9 @@ impl Objects {
         if let (Some(handle), true) = (handle(found), self.is_recording()) {
             self.record_undo_of_hit(id, handle);
         }
+        if let Some(handle) = handle(found) {
+            self.note_use(id, handle, now_ns);
+        }
         let state = &self.control().tables[id];
         let mut colour = state.meter.map(|meter| (meter, Colour::Green));
         if let (Some(handle), true) = (handle(found), state.records_hits) {

@@ -4,7 +4,9 @@ use ir::{KeyValue, TableId};
 
 use super::control::ControlChange;
 use super::profile::check_weights;
-use super::{ActionCall, ActionSpec, CounterValue, EntryError, Installed, MeterConfig, Objects, TableEntry};
+use super::{
+    ActionCall, ActionSpec, CounterValue, EntryError, Installed, MeterConfig, Objects, TableEntry, TableState,
+};
 use crate::tables::{Backend, Handle, KeyShape, canonical, needs_priority};
 
 impl Objects {
@@ -19,17 +21,23 @@ impl Objects {
             return Err(EntryError::ConstEntries(table));
         }
         let entry = self.checked_entry(table, entry)?;
-        self.add_checked(table, entry)
+        if self.has_ledger(table) { self.insert_into_ledger(table, &entry) } else { self.add_checked(table, entry) }
     }
 
     /// Announces that about `more` entries will be inserted into a table before [`Objects::finish_load`], so that they
     /// take less time. Lookups find every entry in the meantime, but may take longer.
     pub fn begin_load(&mut self, table: TableId, more: usize) {
+        if self.has_ledger(table) {
+            return;
+        }
         self.change(ControlChange::BeginLoad(table, more));
     }
 
     /// Ends a load.
     pub fn finish_load(&mut self, table: TableId) {
+        if self.has_ledger(table) {
+            return;
+        }
         self.change(ControlChange::FinishLoad(table));
     }
 
@@ -44,6 +52,9 @@ impl Objects {
             return Err(EntryError::ConstEntries(table));
         }
         let entry = self.checked_entry(table, entry)?;
+        if self.has_ledger(table) {
+            return self.modify_in_ledger(table, &entry);
+        }
         let state = &self.control().tables[table];
         let handle = state.backend.find(&entry.keys, entry.priority).ok_or(EntryError::NotFound)?;
         state.check_may_change(table, handle)?;
@@ -60,9 +71,9 @@ impl Objects {
         if self.control().tables[table].const_entries {
             return Err(EntryError::ConstEntries(table));
         }
-        let handle = self.find(table, keys, priority)?;
-        self.control().tables[table].check_may_change(table, handle)?;
-        self.change(ControlChange::Take(table, handle));
+        let handle = self.find_written(table, keys, priority)?;
+        self.written_entries(table).check_may_change(table, handle)?;
+        self.take_written(table, handle);
         Ok(())
     }
 
@@ -72,13 +83,22 @@ impl Objects {
     /// `ConstEntries`.
     pub fn clear(&mut self, table: TableId) -> Result<(), EntryError> {
         self.check_not_rows(table)?;
-        let state = &self.control().tables[table];
+        let state = self.written_entries(table);
         if state.const_entries && state.len() > 0 {
             return Err(EntryError::ConstEntries(table));
         }
         let all: Vec<_> = state.entries.handles().filter(|handle| !state.entries.is_constant(*handle)).collect();
-        all.into_iter().for_each(|handle| self.change(ControlChange::Take(table, handle)));
+        all.into_iter().for_each(|handle| self.take_written(table, handle));
         Ok(())
+    }
+
+    /// Removes an entry that the control plane wrote.
+    fn take_written(&mut self, table: TableId, handle: Handle) {
+        if self.has_ledger(table) {
+            self.take_from_ledger(table, handle);
+        } else {
+            self.change(ControlChange::Take(table, handle));
+        }
     }
 
     /// Returns the entry with this key and priority.
@@ -86,18 +106,18 @@ impl Objects {
     /// # Errors
     /// `NotFound`, and all errors of a key.
     pub fn get(&self, table: TableId, keys: &[KeyValue], priority: i32) -> Result<Installed, EntryError> {
-        let handle = self.find(table, keys, priority)?;
+        let handle = self.find_written(table, keys, priority)?;
         Ok(self.installed(table, handle))
     }
 
     /// Returns all entries, in no particular order.
     pub fn entries(&self, table: TableId) -> impl Iterator<Item = Installed> {
-        self.control().tables[table].entries.handles().map(move |handle| self.installed(table, handle))
+        self.written_entries(table).entries.handles().map(move |handle| self.installed(table, handle))
     }
 
     /// Returns an entry with its counter, meter and time of last hit.
     fn installed(&self, table: TableId, handle: Handle) -> Installed {
-        let state = &self.control().tables[table];
+        let state = self.written_entries(table);
         let generation = u64::from(state.entries.generation(handle));
         let (mut counter, mut last_hit_ns) = (CounterValue::default(), state.entries.written_ns(handle));
         for tally in std::iter::once(&self.tally).chain(&self.tallies) {
@@ -116,9 +136,18 @@ impl Objects {
         }
     }
 
+    /// Returns the time of the last hit of an entry whose uses are recorded, or of its write.
+    pub(super) fn last_use_ns(&self, table: TableId, handle: Handle) -> u64 {
+        let entries = &self.control().tables[table].entries;
+        let written = entries.written_ns(handle).max(self.use_times.of(table, handle));
+        let generation = u64::from(entries.generation(handle));
+        let tallies = std::iter::once(&self.tally).chain(&self.tallies);
+        tallies.filter_map(|tally| tally.hits(table, handle, generation)).fold(written, |last, (_, hit)| last.max(hit))
+    }
+
     /// Returns the number of entries.
     pub fn entry_count(&self, table: TableId) -> usize {
-        self.control().tables[table].len()
+        self.written_entries(table).len()
     }
 
     /// Returns the maximum number of entries: the table's size (1024 if it has none), or the number of the program's
@@ -250,10 +279,14 @@ impl Objects {
         Ok(())
     }
 
+    /// Returns the entry that packets find.
     pub(super) fn find(&self, table: TableId, keys: &[KeyValue], priority: i32) -> Result<Handle, EntryError> {
-        let state = &self.control().tables[table];
-        let keys = canonical(&state.keys, keys.to_vec())?;
-        state.backend.find(&keys, priority).ok_or(EntryError::NotFound)
+        find_in(&self.control().tables[table], keys, priority)
+    }
+
+    /// Returns the entry that the control plane wrote.
+    fn find_written(&self, table: TableId, keys: &[KeyValue], priority: i32) -> Result<Handle, EntryError> {
+        find_in(self.written_entries(table), keys, priority)
     }
 
     /// Returns the entry with its values in canonical form, if it has no error.
@@ -299,4 +332,9 @@ impl Objects {
         }
         self.check_args(call)
     }
+}
+
+fn find_in(state: &TableState, keys: &[KeyValue], priority: i32) -> Result<Handle, EntryError> {
+    let keys = canonical(&state.keys, keys.to_vec())?;
+    state.backend.find(&keys, priority).ok_or(EntryError::NotFound)
 }

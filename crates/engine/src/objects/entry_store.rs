@@ -199,6 +199,12 @@ impl EntryStore {
         self.generations.len() - self.free.len()
     }
 
+    /// Returns the exclusive upper bound of handles.
+    #[inline]
+    pub(crate) fn handle_count(&self) -> usize {
+        self.generations.len()
+    }
+
     fn record(&self, handle: Handle) -> &[u8] {
         let (page, at) = (handle.0 as usize / PAGE, handle.0 as usize % PAGE);
         &self.pages[page][at * self.layout.size..][..self.layout.size]

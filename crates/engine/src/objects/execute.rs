@@ -56,6 +56,9 @@ impl Objects {
 
     /// Returns the next random number from `low` to `high`.
     pub fn random_between(&mut self, low: &Bits, high: &Bits) -> Bits {
+        if self.is_recording() {
+            self.record(Undo::Random(self.random.clone()));
+        }
         self.random.between(low, high)
     }
 

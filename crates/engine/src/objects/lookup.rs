@@ -43,6 +43,7 @@ impl Objects {
         bytes: u64,
         now_ns: u64,
     ) -> Option<Colour> {
+        self.note_use(id, handle, now_ns);
         if !self.control().tables[id].records_hits {
             return None;
         }

@@ -13,6 +13,9 @@ mod entry_store;
 mod exclusive;
 mod execute;
 mod groups;
+mod inline_arrays;
+mod inline_uses;
+mod ledger;
 mod lookup;
 mod meter;
 mod metering;
@@ -20,11 +23,14 @@ mod paged;
 mod profile;
 mod random;
 mod records;
+mod row_states;
 mod row_tables;
 mod rows;
 mod shared;
+mod snapshots;
 mod table;
 mod tally;
+mod use_times;
 mod value_set;
 mod workers;
 
@@ -38,12 +44,21 @@ use ir::{ActionId, CounterId, ProfileId, Program, TableId};
 
 pub use counter::CounterValue;
 pub use entry::{ActionCall, ActionSpec, EntryError, TableEntry, WeightedCall};
+pub use inline_arrays::{
+    CELLS_PER_PAGE, InlineArray, InlineRows, InlineWrite, OWNED_ROW, UNACKNOWLEDGED_ROW, USES_PLACE, ZEROS_PLACE,
+    inline_arrays,
+};
+pub use inline_uses::{INLINE_USE_PACKET, INLINE_USE_WRITES, InlineDependency, MAX_INLINE_USES};
+pub use ledger::LedgerChange;
 pub use meter::{Colour, Meter, MeterConfig};
 pub use profile::GroupMember;
 pub use records::{Applied, RECORD_ACTION, RECORD_HIT, RECORD_NO_ACTION, record_places};
+pub use row_states::RowState;
 pub use row_tables::MissingRow;
-pub use rows::{Dependency, RowRefusal, RowState, RowWrite, StateRow};
+pub use rows::{Dependency, RowRefusal, RowWrite, StateRow};
+pub use snapshots::{DIRTY_PAGE, PageStates, PageWrite};
 pub use table::Installed;
+pub use use_times::use_time;
 
 pub(crate) use profile::choose;
 pub(crate) use random::RandomStream;
@@ -54,6 +69,7 @@ use control::{Attached, ControlChange, ControlState, Revision};
 use exclusive::Exclusive;
 use shared::SharedArrays;
 use tally::Tally;
+use use_times::UseTimes;
 
 /// Hash map with a fixed seed, so that the same program and requests give the same run. Keys come from the control
 /// plane only, so packets cannot provoke collisions.
@@ -94,6 +110,11 @@ pub struct Objects {
     now_ns: u64,
     /// The rows of `@resilient` state, if they are under ownership.
     rows: Option<Box<rows::Rows>>,
+    /// The entries of `@elastic` tables, if rows are under ownership.
+    ledgers: Option<Box<ledger::Ledgers>>,
+    /// What compiled code needs to use resilient arrays inline: see [`Objects::array_addresses`].
+    array_addresses: Vec<u64>,
+    use_times: UseTimes,
 }
 
 /// The role of a view: the owner writes the control plane's state, workers read published versions of it.
@@ -119,6 +140,8 @@ struct ProgramSizes {
     params: PrimaryMap<ActionId, Vec<u32>>,
     /// Number of elements of counter arrays; `None` for a direct counter.
     counters: PrimaryMap<CounterId, Option<u64>>,
+    /// Number of groups of resilient state.
+    groups: usize,
 }
 
 impl Objects {
@@ -137,8 +160,11 @@ impl Objects {
         let width = |param: &ir::ActionParam| program.slots[param.slot].width;
         let params: PrimaryMap<ActionId, Vec<u32>> =
             program.actions.values().map(|action| action.params.iter().map(width).collect()).collect();
-        let tables: PrimaryMap<TableId, _> =
-            program.tables.values().map(|table| TableState::new(table, &params)).collect();
+        let tables: PrimaryMap<TableId, _> = program
+            .tables
+            .iter()
+            .map(|(id, table)| TableState::new(table, &params, program.has_aging_rows(id)))
+            .collect();
         let counters: PrimaryMap<_, _> = program.counters.values().map(|counter| counter.size).collect();
         let mut objects = Objects {
             tally: Arc::new(Tally::new(counters.len(), tables.len())),
@@ -147,12 +173,19 @@ impl Objects {
             several: false,
             exclusive: Exclusive::new(),
             chosen: tables.values().map(|table| table.records.blank()).collect(),
-            sizes: Arc::new(ProgramSizes { params, counters }),
+            sizes: Arc::new(ProgramSizes {
+                params,
+                counters,
+                groups: program.resilient_groups().map_or(0, |all| all.len()),
+            }),
             random: RandomStream::new(0),
             seed: 0,
             workers: 0,
             now_ns: 0,
             rows: None,
+            ledgers: None,
+            array_addresses: Vec::new(),
+            use_times: UseTimes::default(),
             side: ViewRole::Owner(RcuWriter::new(ControlState {
                 tables,
                 profiles: program
@@ -170,6 +203,7 @@ impl Objects {
         for (id, table) in &program.tables {
             objects.load_program_entries(id, table);
         }
+        objects.renew_array_addresses();
         objects
     }
 
@@ -257,6 +291,7 @@ impl fmt::Debug for Objects {
             .field("tallies", &self.tallies)
             .field("shared", &self.shared)
             .field("random", &self.random)
+            .field("use_times", &self.use_times)
             .field("now_ns", &self.now_ns)
             .finish_non_exhaustive()
     }

@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::sync::OnceLock;
 
 /// Number of elements of a page.
-const PAGE: u64 = 256;
+pub(super) const PAGE: u64 = 256;
 
 /// Number of segments of pages, which suffices for 2^32 elements.
 const SEGMENTS: usize = 25;

@@ -183,6 +183,9 @@ impl Objects {
         if let (Some(handle), true) = (handle, self.is_recording()) {
             self.record_undo_of_hit(id, handle);
         }
+        if let Some(handle) = handle {
+            self.note_use(id, handle, now_ns);
+        }
         let state = &self.side.control().tables[id];
         let mut colour = state.meter.map(|meter| (meter, Colour::Green));
         if let (Some(handle), true) = (handle, state.records_hits) {

@@ -1,18 +1,21 @@
-//! Keeps the rows of `@resilient` tables: the entries that the stores made, and which of them this switch owns.
+//! Keeps the rows of `@resilient` tables: the entries that the stores created and that this switch has.
+//! Packets never write them, so any number of switches may have a row.
 //!
-//! An entry is in its tables as long as the switch owns the row, so a hit needs no test. A miss means that the switch
-//! does not own the row: the pass ends with [`Ending::RowRefused`](crate::Ending::RowRefused), and runs again when the
+//! An entry is in its tables as long as the switch shares the row, so a hit needs no test. A miss means that the switch
+//! does not have the row: the pass ends with [`Ending::RowRefused`](crate::Ending::RowRefused), and runs again when the
 //! stores have granted the row, or have answered that there is none.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use bits::Bits;
 use cranelift_entity::SecondaryMap;
 use ir::{ActionId, KeyValue, Program, ResilientGroup, TableId};
 use smallvec::SmallVec;
 
-use super::rows::{NO_GROUP, RowRefusal, RowState, StateRow};
-use super::{ControlChange, EntryError, Objects, TableEntry};
+use super::row_states::RowState;
+use super::rows::{NO_GROUP, RowRefusal, StateRow};
+use super::{ActionCall, ControlChange, EntryError, Objects, TableEntry};
 
 /// A key: its elements, each in whole bytes, the most significant first.
 type RowKey = SmallVec<[u8; 24]>;
@@ -50,7 +53,9 @@ impl Default for Membership {
 /// Tables that share their rows.
 #[derive(Debug, Default)]
 struct TableGroup {
-    tables: Vec<(TableId, ActionId)>,
+    tables: Vec<TableId>,
+    /// The action of all entries of each; empty if entries have actions of their own.
+    actions: Vec<ActionId>,
     key_widths: Vec<u32>,
     data_widths: Vec<u32>,
     rows: Vec<KnownRow>,
@@ -59,7 +64,7 @@ struct TableGroup {
     by_key: BTreeMap<RowKey, u32>,
 }
 
-/// A row that the switch owns, or waits for.
+/// A row that the switch has, or waits for.
 #[derive(Debug)]
 struct KnownRow {
     key: RowKey,
@@ -69,7 +74,7 @@ struct KnownRow {
 }
 
 impl RowTables {
-    /// Creates the rows of a program's groups: none.
+    /// Creates a program's groups, without rows. After them, each `@elastic` table forms a group of its own.
     pub fn new(program: &Program, groups: &[ResilientGroup]) -> RowTables {
         let mut tables = RowTables::default();
         for (number, group) in groups.iter().enumerate() {
@@ -78,9 +83,19 @@ impl RowTables {
             }
             let first = group.tables.first();
             tables.groups.push(TableGroup {
-                tables: group.tables.iter().map(|table| (table.table, table.entry_action(program))).collect(),
+                tables: group.tables.iter().map(|table| table.table).collect(),
+                actions: group.tables.iter().map(|table| table.entry_action(program)).collect(),
                 key_widths: first.map(|table| table.key_widths(program)).unwrap_or_default(),
                 data_widths: first.map(|table| table.data_widths(program)).unwrap_or_default(),
+                ..TableGroup::default()
+            });
+        }
+        for settings in program.elastic_tables().unwrap_or_default() {
+            let group = tables.groups.len() as u32;
+            tables.of_table[settings.table] = Membership { group, makes_rows: false };
+            tables.groups.push(TableGroup {
+                tables: vec![settings.table],
+                key_widths: program.tables[settings.table].keys.iter().map(|key| key.width).collect(),
                 ..TableGroup::default()
             });
         }
@@ -126,6 +141,11 @@ impl RowTables {
 }
 
 impl TableGroup {
+    /// Returns the values of a key; `None` if it has another length.
+    fn key_values(&self, key: &[u8]) -> Option<Vec<KeyValue>> {
+        Some(Bits::list_from_be_bytes(&self.key_widths, key)?.into_iter().map(KeyValue::Exact).collect())
+    }
+
     /// Returns the index of a key's row.
     fn insert(&mut self, key: RowKey) -> u32 {
         if let Some(index) = self.by_key.get(&key) {
@@ -156,7 +176,7 @@ impl Objects {
         self.rows.as_deref_mut().map(|rows| &mut rows.tables)
     }
 
-    /// Refuses a change of the control plane to a table whose entries the stores make, also while there are none.
+    /// Refuses a change of the control plane to a table whose entries the stores create, even while there are none.
     pub(super) fn check_not_rows(&self, table: TableId) -> Result<(), EntryError> {
         if self.control().tables[table].is_resilient { Err(EntryError::RowEntries(table)) } else { Ok(()) }
     }
@@ -171,10 +191,17 @@ impl Objects {
         true
     }
 
+    /// Whether a lookup in a table may have an effect that may be undone, or end the pass.
+    #[inline]
+    pub fn may_undo_lookup(&self, table: TableId) -> bool {
+        let state = &self.control().tables[table];
+        self.rows.is_some() && (state.records_hits || state.waits_for_entries)
+    }
+
     /// Whether packets may have to wait when a table has no entry for their key.
     #[inline]
     pub(crate) fn judges_misses(&self, table: TableId) -> bool {
-        self.rows.is_some() && self.control().tables[table].is_resilient
+        self.rows.is_some() && self.control().tables[table].waits_for_entries
     }
 
     /// Returns the key of a row of tables: the elements of the tables' keys, each in whole bytes, the most significant
@@ -189,7 +216,7 @@ impl Objects {
         Some(StateRow { group, index: u64::from(*index) })
     }
 
-    /// Returns the row of a group of tables with this key, which is known from now on until it is forgotten. `None` if
+    /// Returns the row of a group of tables with this key, which is known until it is forgotten. `None` if
     /// the key is not one of the group.
     pub fn track_row(&mut self, group: u32, key: &[u8]) -> Option<StateRow> {
         let tables = self.row_tables_mut()?.groups.get_mut(group as usize)?;
@@ -216,7 +243,7 @@ impl Objects {
         }
     }
 
-    /// Adds the entries of a row to its tables: the switch owns it. `data` are the values of the action's parameters,
+    /// Adds the entries of a row to its tables: the switch shares it. `data` are the values of the action's parameters,
     /// each in whole bytes. Returns false, and adds nothing, if they are of another length, or a table is full.
     ///
     /// # Panics
@@ -225,11 +252,10 @@ impl Objects {
         let tables = self.row_tables().expect("rows are under ownership");
         let (group, known) =
             (&tables.groups[row.group as usize], tables.known(row).expect("the switch waits for the row"));
-        assert_eq!(known.state, RowState::Absent, "an owned row has its entries");
+        assert_eq!(known.state, RowState::Absent, "a row that the switch has is not added again");
         let Some(args) = Bits::list_from_be_bytes(&group.data_widths, data) else { return false };
-        let key = Bits::list_from_be_bytes(&group.key_widths, &known.key).expect("the key is one of the table's");
-        let keys: Vec<KeyValue> = key.into_iter().map(KeyValue::Exact).collect();
-        let members = group.tables.clone();
+        let keys = group.key_values(&known.key).expect("the key is one of the table's");
+        let members: Vec<_> = group.tables.iter().copied().zip(group.actions.iter().copied()).collect();
         for (at, (table, action)) in members.iter().enumerate() {
             let entry = TableEntry::new(keys.clone(), 0, *action, args.clone());
             let added = self.checked_entry(*table, entry).and_then(|entry| self.add_checked(*table, entry));
@@ -238,8 +264,71 @@ impl Objects {
                 return false;
             }
         }
-        self.set_table_row_state(row, RowState::Owned);
+        self.set_table_row_state(row, RowState::Shared);
         true
+    }
+
+    /// Adds the entry of an `@elastic` table for which packets wait, with the action that a server returned. Returns
+    /// false, and adds nothing, if the table cannot have such an entry.
+    ///
+    /// # Panics
+    /// If it is no row of tables, or its entry is there.
+    pub fn add_row_entry(&mut self, row: StateRow, call: ActionCall) -> bool {
+        let tables = self.row_tables().expect("rows are under ownership");
+        let (group, known) =
+            (&tables.groups[row.group as usize], tables.known(row).expect("the switch waits for the row"));
+        assert_eq!(known.state, RowState::Absent, "a row that the switch has is not added again");
+        let (table, Some(keys)) = (group.tables[0], group.key_values(&known.key)) else { return false };
+        let entry = TableEntry::new(keys, 0, call.action, call.args);
+        let Ok(entry) = self.checked_entry(table, entry) else { return false };
+        // The ledger has the same entry, so there is room.
+        self.change(ControlChange::Add(table, Box::new(entry), false, self.now_ns));
+        self.set_table_row_state(row, RowState::Shared);
+        true
+    }
+
+    /// Removes the entry with this key that was added for packets, if there is one.
+    pub(super) fn remove_entry_with_key(&mut self, table: TableId, key: &[u8]) {
+        let Some(group) = self.row_tables().map(|tables| tables.of_table[table].group) else { return };
+        if let Some(row) = self.row_with_key(group, key) {
+            self.remove_row_entries(row);
+        }
+    }
+
+    /// Whether a row is an entry of an `@elastic` table.
+    pub fn is_elastic_row(&self, row: StateRow) -> bool {
+        let resilient = self.rows.as_ref().map_or(0, |rows| rows.groups.len());
+        self.row_tables().is_some_and(|tables| (resilient..tables.groups.len()).contains(&(row.group as usize)))
+    }
+
+    /// Returns the number of the group that an `@elastic` table is, if rows are under ownership.
+    pub fn elastic_group(&self, table: TableId) -> Option<u32> {
+        let group = self.row_tables()?.of_table[table].group;
+        self.is_elastic_row(StateRow { group, index: 0 }).then_some(group)
+    }
+
+    /// Returns the number of positions of rows of a group of tables: each position has a row that the switch owns or
+    /// waits for, or none. It is 0 if no position has a row.
+    pub fn row_positions(&self, group: u32) -> usize {
+        let group = self.row_tables().and_then(|tables| tables.groups.get(group as usize));
+        group.filter(|group| !group.by_key.is_empty()).map_or(0, |group| group.rows.len())
+    }
+
+    /// Returns the rows at these positions of a group of tables that the switch has, and that no packet has used
+    /// since `before_ns`.
+    pub fn idle_rows(&self, group: u32, positions: Range<usize>, before_ns: u64) -> Vec<StateRow> {
+        let Some(tables) = self.row_tables().and_then(|tables| tables.groups.get(group as usize)) else {
+            return Vec::new();
+        };
+        let is_idle = |position: &usize| {
+            let row = tables.rows.get(*position).filter(|row| row.state != RowState::Absent && !row.key.is_empty());
+            row.and_then(|row| tables.key_values(&row.key)).is_some_and(|keys| {
+                tables.tables.iter().all(|table| {
+                    self.find(*table, &keys, 0).is_ok_and(|entry| self.last_use_ns(*table, entry) <= before_ns)
+                })
+            })
+        };
+        positions.filter(is_idle).map(|position| StateRow { group, index: position as u64 }).collect()
     }
 
     /// Removes the entries of a row, if they are there: the switch does not own it any more.
@@ -247,9 +336,8 @@ impl Objects {
         let Some(tables) = self.row_tables() else { return };
         let Some(known) = tables.known(row).filter(|known| known.state != RowState::Absent) else { return };
         let group = &tables.groups[row.group as usize];
-        let key = Bits::list_from_be_bytes(&group.key_widths, &known.key).expect("the key is one of the table's");
-        let keys: Vec<KeyValue> = key.into_iter().map(KeyValue::Exact).collect();
-        for (table, _) in group.tables.clone() {
+        let keys = group.key_values(&known.key).expect("the key is one of the table's");
+        for table in group.tables.clone() {
             self.take_row_entry(table, &keys);
         }
         self.set_table_row_state(row, RowState::Absent);

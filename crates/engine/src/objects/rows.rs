@@ -1,20 +1,30 @@
-//! Knows which rows of `@resilient` state this switch owns, and what a pass did to them and to everything else.
+//! Keeps the states of `@resilient` rows at this switch, and the changes of a pass to them and to all other objects.
 //!
 //! A *pass* is one run of a packet through ingress or egress. It uses one row of registers at most. If the switch does
-//! not own the row, the pass ends with [`Ending::RowRefused`], and everything that it changed is undone. The packet
-//! runs again, from the beginning of the pass, when the row has come. A pass that wrote its row, or read what is not
-//! acknowledged yet, has a [`Dependency`]: nothing that it sends may be seen before the row's writes up to then are
-//! acknowledged.
+//! not own the row, the pass ends with [`Ending::RowRefused`], and all its changes are undone. The packet runs again,
+//! from the beginning of the pass, when the row has arrived. A pass that wrote its row, or read unacknowledged values,
+//! has a [`Dependency`]: none of its outputs may leave before the row's writes up to then are acknowledged.
+//!
+//! A row that other switches read, too, is *shared*: passes read it like an owned one. A pass that changes it ends as
+//! if the row were absent, and so do all later passes, until the switch owns the row.
+
+use std::collections::BTreeSet;
 
 use bits::Bits;
 use cranelift_entity::SecondaryMap;
-use ir::{CounterId, MeterId, Program, RegisterId, ResilientGroup, TableId};
+use ir::{CounterId, MeterId, Program, RegisterId, ReplicationMode, ResilientGroup, TableId};
 
+use super::inline_uses::{InlineDependency, InlineUses};
 use super::meter::Meter;
+use super::row_states::{RowState, RowStates};
 use super::row_tables::RowTables;
+use super::snapshots::GroupPages;
 use super::{CounterValue, Objects, RandomStream};
 use crate::Ending;
 use crate::tables::Handle;
+
+/// Maximum number of rows that are recorded as written by refused packets.
+const MAX_WRITE_WISHES: usize = 1 << 16;
 
 /// A row: the cells of all registers of a group at one index, or the entries of all tables of a group with one key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -26,7 +36,7 @@ pub struct StateRow {
     pub index: u64,
 }
 
-/// What a packet's outputs wait for: the acknowledgement of all writes to a row up to a moment.
+/// The condition for which a packet's outputs wait: the acknowledgement of all writes to a row up to a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dependency {
     /// The row.
@@ -55,50 +65,63 @@ pub struct RowWrite {
 /// The reason why a pass may not use a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowRefusal {
-    /// The switch does not own it. The pass runs again when it does.
+    /// The switch does not have it, or shares it and the pass changes it. The pass runs again when the switch owns it.
     Absent(StateRow),
     /// The packet has used another row before this one. It is dropped.
     Second(StateRow),
-}
-
-/// What this switch may do with a row.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum RowState {
-    /// Another switch may own it.
-    #[default]
-    Absent,
-    /// It may be read and written.
-    Owned,
-    /// So may this one, and some of its writes are not acknowledged.
-    Unacknowledged,
+    /// The last snapshot of the row is too old. The packet is dropped.
+    Stale(StateRow),
 }
 
 /// The rows of a program.
 #[derive(Debug)]
 pub(crate) struct Rows {
-    groups: Vec<RowGroup>,
+    pub(super) groups: Vec<RowGroup>,
     pub(super) tables: RowTables,
-    /// The group of each array, or [`NO_GROUP`].
+    /// The group of each array, with [`SNAPSHOTS`] if it has snapshots, or [`NO_GROUP`].
     of_register: SecondaryMap<RegisterId, u32>,
     /// Number of writes so far.
-    writes: u64,
-    written: Vec<RowWrite>,
+    pub(super) writes: u64,
+    pub(super) written: Vec<RowWrite>,
+    /// What packets used inline since the last settlement.
+    pub(super) inline_uses: InlineUses,
+    /// What packets that ran inline depend on.
+    pub(super) inline_dependencies: Vec<InlineDependency>,
+    /// Rows that packets wait for in order to write them.
+    write_wishes: BTreeSet<StateRow>,
+    /// Rows with snapshots whose first change since their last cut was made.
+    pub(super) changed: Vec<StateRow>,
     /// The row that the last pass may not use.
     pub(super) refusal: Option<RowRefusal>,
     pass: Pass,
-    undo: Vec<Undo>,
+    pub(super) undo: Vec<Undo>,
 }
 
 /// The group of an array without one, and of a pass that has used no row.
 pub(super) const NO_GROUP: u32 = u32::MAX;
 
+/// Bit of the number of a group with snapshots.
+const SNAPSHOTS: u32 = 1 << 31;
+
 #[derive(Debug)]
-struct RowGroup {
-    registers: Vec<RegisterId>,
-    states: Vec<RowState>,
+pub(super) struct RowGroup {
+    pub registers: Vec<RegisterId>,
+    pub states: RowStates,
+    pub snapshots: Option<GroupPages>,
 }
 
-/// What the running pass has done.
+/// The kind of row to which an element belongs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum UsedRow {
+    /// None.
+    None,
+    /// A row that is replicated with each write.
+    EveryWrite,
+    /// A row of this group, with snapshots.
+    Snapshots(u32),
+}
+
+/// The changes of the running pass.
 #[derive(Debug)]
 struct Pass {
     is_running: bool,
@@ -106,14 +129,15 @@ struct Pass {
     used: Dependency,
     /// Whether this pass has used it. The switch may have lost it since an earlier pass, or written it.
     is_tested: bool,
+    /// Whether the pass may only read the row.
+    is_shared: bool,
     has_written: bool,
-    random: RandomStream,
 }
 
 impl Pass {
-    fn new(used: Option<Dependency>, random: &RandomStream) -> Pass {
+    fn new(used: Option<Dependency>) -> Pass {
         let used = used.unwrap_or(NOTHING_USED);
-        Pass { is_running: false, used, is_tested: false, has_written: false, random: random.clone() }
+        Pass { is_running: false, used, is_tested: false, is_shared: false, has_written: false }
     }
 
     fn must_wait(&self) -> bool {
@@ -125,24 +149,30 @@ impl Pass {
 #[derive(Debug)]
 pub(crate) enum Undo {
     Register(RegisterId, u64, Bits),
+    /// An element of at most 64 bits.
+    Word(RegisterId, u64, u64),
     Counter(CounterId, u64, CounterValue),
     Meter(MeterId, u64, (u64, Meter)),
     Hit(TableId, Handle, u64, (CounterValue, u64)),
     DirectMeter(TableId, u32, (u64, Meter)),
+    Random(RandomStream),
 }
 
 impl Objects {
-    /// Puts the rows of these groups under ownership: from now on a packet uses a row only if the switch owns it. The
+    /// Puts the rows of these groups under ownership: afterwards, a packet uses a row only if the switch owns it. The
     /// groups are those of the program that the objects belong to.
+    /// The entries of `@elastic` tables move to ledgers: packets find those that the owner adds for them.
     pub fn own_rows(&mut self, program: &Program, groups: &[ResilientGroup]) {
         let tables = RowTables::new(program, groups);
         let mut of_register = SecondaryMap::with_default(NO_GROUP);
         for (number, group) in groups.iter().enumerate() {
-            group.registers.iter().for_each(|register| of_register[*register] = number as u32);
+            let kind = if group.mode == ReplicationMode::EveryWrite { 0 } else { SNAPSHOTS };
+            group.registers.iter().for_each(|register| of_register[*register] = number as u32 | kind);
         }
         let groups = groups.iter().map(|group| RowGroup {
             registers: group.registers.clone(),
-            states: vec![RowState::default(); group.rows as usize],
+            states: RowStates::new(group.rows),
+            snapshots: GroupPages::new(group),
         });
         self.rows = Some(Box::new(Rows {
             groups: groups.collect(),
@@ -150,16 +180,22 @@ impl Objects {
             of_register,
             writes: 0,
             written: Vec::new(),
+            inline_uses: InlineUses::new(),
+            inline_dependencies: Vec::new(),
+            write_wishes: BTreeSet::new(),
+            changed: Vec::new(),
             refusal: None,
-            pass: Pass::new(None, &self.random),
+            pass: Pass::new(None),
             undo: Vec::new(),
         }));
+        self.renew_array_addresses();
+        self.open_ledgers(program.elastic_tables().unwrap_or_default().into_iter().map(|settings| settings.table));
     }
 
     /// Whether there is a row of registers with this name.
     pub fn has_row(&self, row: StateRow) -> bool {
         let groups = self.rows.iter().flat_map(|rows| rows.groups.get(row.group as usize));
-        groups.into_iter().any(|group| row.index < group.states.len() as u64)
+        groups.into_iter().any(|group| row.index < group.states.len())
     }
 
     /// Returns the state of a row.
@@ -171,7 +207,7 @@ impl Objects {
         if let Some(state) = rows.tables.state(row) {
             return state;
         }
-        rows.groups[row.group as usize].states[row.index as usize]
+        rows.groups[row.group as usize].states.get(row.index).expect("there is such a row")
     }
 
     /// Sets the state of a row of registers.
@@ -180,7 +216,16 @@ impl Objects {
     /// If there is no such row.
     pub fn set_row_state(&mut self, row: StateRow, state: RowState) {
         let rows = self.rows.as_mut().expect("rows are under ownership");
-        rows.groups[row.group as usize].states[row.index as usize] = state;
+        rows.groups[row.group as usize].states.set(row.index, state);
+        if state != RowState::Absent {
+            rows.write_wishes.remove(&row);
+        }
+    }
+
+    /// Whether a packet waits for a row of registers in order to write it. A row that was shared is then absent: the
+    /// switch has to give it up.
+    pub fn has_write_wish(&self, row: StateRow) -> bool {
+        self.rows.as_ref().is_some_and(|rows| rows.write_wishes.contains(&row))
     }
 
     /// Returns the values of a row of registers, one for each array of its group.
@@ -199,9 +244,35 @@ impl Objects {
         }
     }
 
+    /// Appends the values of a row of registers: those of each array of its group in whole bytes, the most significant
+    /// first.
+    ///
+    /// # Panics
+    /// If rows are not under ownership.
+    pub fn append_row_bytes(&self, row: StateRow, bytes: &mut Vec<u8>) {
+        let rows = self.rows.as_ref().expect("rows are under ownership");
+        for register in &rows.groups[row.group as usize].registers {
+            self.shared.registers[*register].get_bytes(row.index..row.index + 1, self.several, bytes);
+        }
+    }
+
     /// Removes and returns the writes since the last call, oldest first.
     pub fn take_row_writes(&mut self) -> Vec<RowWrite> {
         self.rows.as_mut().map(|rows| std::mem::take(&mut rows.written)).unwrap_or_default()
+    }
+
+    /// Exchanges the writes since the last call, oldest first, for an empty list, whose memory is used for the next.
+    pub fn swap_row_writes(&mut self, into: &mut Vec<RowWrite>) {
+        into.clear();
+        if let Some(rows) = &mut self.rows {
+            std::mem::swap(&mut rows.written, into);
+        }
+    }
+
+    /// Whether packets have written rows, or changed rows with snapshots, since these were taken.
+    #[inline]
+    pub fn has_row_changes(&self) -> bool {
+        self.rows.as_ref().is_some_and(|rows| !rows.written.is_empty() || !rows.changed.is_empty())
     }
 
     /// Removes and returns the row that the last pass may not use.
@@ -210,12 +281,13 @@ impl Objects {
     }
 
     /// Begins a pass of a packet that has used this row before, if any.
+    #[inline]
     pub fn begin_pass(&mut self, used: Option<Dependency>) {
         if let Some(rows) = &mut self.rows {
             rows.undo.clear();
             rows.refusal = None;
             rows.tables.forget_missing();
-            rows.pass = Pass { is_running: true, ..Pass::new(used, &self.random) };
+            rows.pass = Pass { is_running: true, ..Pass::new(used) };
         }
     }
 
@@ -230,24 +302,24 @@ impl Objects {
             rows.writes += 1;
             used.writes = rows.writes;
             rows.written.push(RowWrite { row: used.row, writes: rows.writes });
-            rows.groups[used.row.group as usize].states[used.row.index as usize] = RowState::Unacknowledged;
+            rows.groups[used.row.group as usize].states.set(used.row.index, RowState::Unacknowledged);
         }
         Some(used)
     }
 
-    /// Ends a pass and undoes what it did, in reverse order.
+    /// Ends a pass and undoes its changes, in reverse order.
     pub fn undo_pass(&mut self) {
         let Some(rows) = &mut self.rows else { return };
         if !std::mem::take(&mut rows.pass.is_running) {
             return;
         }
         let mut undo = std::mem::take(&mut rows.undo);
-        self.random = rows.pass.random.clone();
         for change in undo.drain(..).rev() {
             match change {
                 Undo::Register(register, index, value) => {
                     self.shared.registers[register].set(index, &value, self.several);
                 }
+                Undo::Word(register, index, value) => self.shared.registers[register].set_word(index, value),
                 Undo::Counter(counter, index, value) => self.tally.set_counter(counter, index, value),
                 Undo::Meter(meter, index, state) => {
                     if let Some(array) = &self.shared.meters[meter] {
@@ -258,6 +330,7 @@ impl Objects {
                 Undo::DirectMeter(table, handle, state) => {
                     self.shared.direct[table].restore(u64::from(handle), state, self.several);
                 }
+                Undo::Random(stream) => self.random = stream,
             }
         }
         if let Some(rows) = &mut self.rows {
@@ -298,10 +371,14 @@ impl Objects {
             self.write_register(register, index, value);
             return Ok(());
         };
-        let is_in_row = rows.use_row(register, index)?;
+        let used = rows.use_row_for_write(register, index)?;
         let Some(before) = self.shared.registers[register].get(index, self.several) else { return Ok(()) };
         if before != *value {
-            rows.wrote(is_in_row, || Undo::Register(register, index, before));
+            rows.check_not_shared(used)?;
+            rows.wrote(used, || Undo::Register(register, index, before));
+            if let UsedRow::Snapshots(group) = used {
+                self.before_snapshot_write(group, index);
+            }
             self.write_register(register, index, value);
         }
         Ok(())
@@ -329,13 +406,16 @@ impl Objects {
             self.set_register_word(register, index, value);
             return Ok(());
         };
-        let is_in_row = rows.use_row(register, index)?;
+        let used = rows.use_row_for_write(register, index)?;
         let registers = &self.shared.registers[register];
         let before = registers.word(index);
         if before != value && index < registers.size() {
-            let before = || Undo::Register(register, index, Bits::new(u128::from(before), registers.width()));
-            rows.wrote(is_in_row, before);
-            registers.set_word(index, value);
+            rows.check_not_shared(used)?;
+            rows.wrote(used, || Undo::Word(register, index, before));
+            if let UsedRow::Snapshots(group) = used {
+                self.before_snapshot_write(group, index);
+            }
+            self.shared.registers[register].set_word(index, value);
         }
         Ok(())
     }
@@ -347,24 +427,71 @@ impl Objects {
     }
 }
 
-/// What a pass has used that has used nothing.
+/// The state of a pass that has used nothing.
 const NOTHING_USED: Dependency = Dependency { row: StateRow { group: NO_GROUP, index: 0 }, writes: 0 };
 
 impl Rows {
-    /// Lets the running pass use the row of an element. Returns whether the element belongs to one.
+    /// Returns the row with a number of [`InlineRows::EveryWrite`](super::InlineRows).
+    pub(super) fn row_of_number(&self, number: u64) -> StateRow {
+        let mut index = number;
+        for (group, rows) in self.groups.iter().enumerate().filter(|(_, group)| group.snapshots.is_none()) {
+            let count = rows.states.len();
+            if index < count {
+                return StateRow { group: group as u32, index };
+            }
+            index -= count;
+        }
+        unreachable!("compiled code counts the rows of the same groups")
+    }
+
+    /// Notes that the running pass has used an owned row of registers inline. Its number is that of
+    /// [`InlineRows::EveryWrite`](super::InlineRows).
+    pub(super) fn note_use(&mut self, number: u64) {
+        let row = self.row_of_number(number);
+        let is_acknowledged = self.groups[row.group as usize].states.get(row.index) != Some(RowState::Unacknowledged);
+        let writes = if is_acknowledged { 0 } else { self.writes };
+        (self.pass.used, self.pass.is_tested) = (Dependency { row, writes }, true);
+    }
+
+    /// Notes a write that the running pass made inline, and what undoes it.
+    pub(super) fn note_inline_write(&mut self, register: RegisterId, index: u64, before: u64) {
+        self.pass.has_written |= self.of_register[register] & SNAPSHOTS == 0;
+        self.undo.push(Undo::Word(register, index, before));
+    }
+
+    /// Lets the running pass use the row of an element. Returns the kind of row that the element belongs to.
     #[inline]
-    fn use_row(&mut self, register: RegisterId, index: u64) -> Result<bool, Ending> {
+    fn use_row(&mut self, register: RegisterId, index: u64) -> Result<UsedRow, Ending> {
         let row = StateRow { group: self.of_register[register], index };
         if row.group == NO_GROUP {
-            return Ok(false);
+            return Ok(UsedRow::None);
         }
-        if self.pass.is_tested && self.pass.used.row == row { Ok(true) } else { self.test_row(row) }
+        if row.group & SNAPSHOTS != 0 {
+            return self.use_snapshot_row(row.group & !SNAPSHOTS, index);
+        }
+        if self.pass.is_tested && self.pass.used.row == row { Ok(UsedRow::EveryWrite) } else { self.test_row(row) }
+    }
+
+    /// Lets the running pass use a row with snapshots. Outputs do not depend on it, and a pass may use several.
+    #[inline]
+    fn use_snapshot_row(&mut self, number: u32, index: u64) -> Result<UsedRow, Ending> {
+        let group = &self.groups[number as usize];
+        let row = index >> group.snapshots.as_ref().map_or(0, |pages| pages.row_shift);
+        match group.states.get(row) {
+            Some(RowState::Owned) => return Ok(UsedRow::Snapshots(number)),
+            Some(_) if !self.pass.is_running => return Ok(UsedRow::None),
+            Some(RowState::Stale) => self.refusal = Some(RowRefusal::Stale(StateRow { group: number, index: row })),
+            Some(_) => self.refusal = Some(RowRefusal::Absent(StateRow { group: number, index: row })),
+            None => return Ok(UsedRow::None),
+        }
+        Err(Ending::RowRefused)
     }
 
     /// Lets the running pass use a row for the first time.
-    fn test_row(&mut self, row: StateRow) -> Result<bool, Ending> {
-        let state = self.groups[row.group as usize].states.get(row.index as usize);
-        let (Some(state), true) = (state, self.pass.is_running) else { return Ok(false) };
+    #[inline]
+    fn test_row(&mut self, row: StateRow) -> Result<UsedRow, Ending> {
+        let state = self.groups[row.group as usize].states.get(row.index);
+        let (Some(state), true) = (state, self.pass.is_running) else { return Ok(UsedRow::None) };
         if ![NOTHING_USED.row, row].contains(&self.pass.used.row) {
             self.refusal = Some(RowRefusal::Second(row));
             return Err(Ending::RowRefused);
@@ -374,17 +501,57 @@ impl Rows {
                 self.refusal = Some(RowRefusal::Absent(row));
                 return Err(Ending::RowRefused);
             }
-            RowState::Owned => self.pass.used.writes,
+            RowState::Shared | RowState::Owned | RowState::Stale => self.pass.used.writes,
             RowState::Unacknowledged => self.writes,
         };
+        self.pass.is_shared = state == RowState::Shared;
         (self.pass.used, self.pass.is_tested) = (Dependency { row, writes }, true);
-        Ok(true)
+        Ok(UsedRow::EveryWrite)
     }
 
-    /// Notes a write, and what undoes it.
-    fn wrote(&mut self, is_in_row: bool, undo: impl FnOnce() -> Undo) {
+    /// Lets the running pass use the row of an element, which it may write.
+    #[inline]
+    fn use_row_for_write(&mut self, register: RegisterId, index: u64) -> Result<UsedRow, Ending> {
+        let used = self.use_row(register, index);
+        if used.is_err() {
+            self.note_write_wish();
+        }
+        used
+    }
+
+    /// Records that a packet whose pass was refused an absent row writes this row.
+    #[cold]
+    fn note_write_wish(&mut self) {
+        if let Some(RowRefusal::Absent(row)) = self.refusal
+            && self.groups[row.group as usize].snapshots.is_none()
+        {
+            if self.write_wishes.len() >= MAX_WRITE_WISHES {
+                // The set is bounded, as packets choose rows and most of these packets may have been dropped. A
+                // forgotten row is asked for twice.
+                self.write_wishes.clear();
+            }
+            self.write_wishes.insert(row);
+        }
+    }
+
+    /// Refuses a change of a shared row by the running pass. The row becomes absent, so later packets wait after this
+    /// one.
+    #[inline]
+    fn check_not_shared(&mut self, used: UsedRow) -> Result<(), Ending> {
+        if !self.pass.is_shared || used != UsedRow::EveryWrite || !self.pass.is_running {
+            return Ok(());
+        }
+        let row = self.pass.used.row;
+        self.groups[row.group as usize].states.set(row.index, RowState::Absent);
+        self.refusal = Some(RowRefusal::Absent(row));
+        self.note_write_wish();
+        Err(Ending::RowRefused)
+    }
+
+    /// Records a write, and how to undo it.
+    fn wrote(&mut self, used: UsedRow, undo: impl FnOnce() -> Undo) {
         if self.pass.is_running {
-            self.pass.has_written |= is_in_row;
+            self.pass.has_written |= used == UsedRow::EveryWrite;
             self.undo.push(undo());
         }
     }

@@ -12,8 +12,9 @@ use cranelift_entity::PrimaryMap;
 use ir::{MeterId, Program, RegisterId, TableId};
 
 use super::EntryError;
+use super::inline_arrays::PageDirectory;
 use super::metering::MeterArray;
-use super::paged::Paged;
+use super::paged::{PAGE, Paged};
 
 /// Registers and meters.
 #[derive(Debug)]
@@ -67,13 +68,51 @@ pub(crate) struct Registers {
     stride: u64,
     size: u64,
     words: Paged<AtomicU64>,
+    /// The directory with which compiled code finds the words of a resilient array.
+    directory: Option<PageDirectory>,
     locks: Locks,
 }
 
 impl Registers {
     fn new(register: &ir::Register) -> Self {
         let stride = u64::from(register.width.div_ceil(64));
-        Registers { width: register.width, stride, size: register.size, words: Paged::new(), locks: Locks::new() }
+        Registers {
+            width: register.width,
+            stride,
+            size: register.size,
+            words: Paged::new(),
+            directory: PageDirectory::new(register),
+            locks: Locks::new(),
+        }
+    }
+
+    pub(super) fn directory(&self) -> Option<&PageDirectory> {
+        self.directory.as_ref()
+    }
+
+    /// Returns a word for writing.
+    #[inline]
+    fn word_at(&self, index: u64) -> &AtomicU64 {
+        match self.words.get(index) {
+            Some(word) => word,
+            None => self.first_at(index),
+        }
+    }
+
+    /// Returns the word on a page without memory.
+    #[cold]
+    fn first_at(&self, index: u64) -> &AtomicU64 {
+        let word = self.words.at(index);
+        self.directory.iter().for_each(|directory| directory.note(index, &self.words));
+        word
+    }
+
+    /// Allocates memory for these elements, so that compiled code may write them.
+    pub(super) fn allocate(&self, elements: Range<u64>) {
+        if self.directory.is_some() && self.stride == 1 {
+            let pages = elements.start / PAGE..elements.end.min(self.size).div_ceil(PAGE);
+            pages.for_each(|page| _ = self.word_at(page * PAGE));
+        }
     }
 
     pub(crate) fn size(&self) -> u64 {
@@ -99,7 +138,7 @@ impl Registers {
     pub(crate) fn set_word(&self, index: u64, value: u64) {
         debug_assert!(self.width <= 64, "elements of one word");
         if index < self.size && self.width > 0 {
-            self.words.at(index).store(value & (u64::MAX >> (64 - self.width)), Relaxed);
+            self.word_at(index).store(value & (u64::MAX >> (64 - self.width)), Relaxed);
         }
     }
 
@@ -142,12 +181,44 @@ impl Registers {
         if index < self.size {
             let _whole = self.locks.hold(several, index);
             for at in 0..self.stride {
-                self.words.at(index * self.stride + at).store(value.word(at as usize), Relaxed);
+                self.word_at(index * self.stride + at).store(value.word(at as usize), Relaxed);
             }
         }
     }
 
-    /// Sets every element. Elements that were never written take no memory for a 0.
+    /// Returns the number of bytes of elements, each in whole bytes. Those beyond the end have no bytes.
+    pub(crate) fn bytes_of(&self, elements: &Range<u64>) -> u64 {
+        elements.end.min(self.size).saturating_sub(elements.start) * u64::from(self.width.div_ceil(8))
+    }
+
+    /// Appends the bytes of elements, each in whole bytes, the most significant first.
+    pub(crate) fn get_bytes(&self, elements: Range<u64>, several: bool, bytes: &mut Vec<u8>) {
+        let length = self.width.div_ceil(8) as usize;
+        for index in elements.start..elements.end.min(self.size) {
+            match length {
+                0 => {}
+                1..=8 => bytes.extend_from_slice(&self.word(index).to_be_bytes()[8 - length..]),
+                _ => bytes.extend(self.get(index, several).iter().flat_map(Bits::to_be_bytes)),
+            }
+        }
+    }
+
+    /// Sets elements to bytes of [`Registers::get_bytes`], or to zeros.
+    pub(crate) fn set_bytes(&self, elements: Range<u64>, bytes: Option<&[u8]>, several: bool) {
+        let length = self.width.div_ceil(8) as usize;
+        for (at, index) in (elements.start..elements.end.min(self.size)).enumerate() {
+            let value = match bytes {
+                None => Bits::zero(self.width),
+                Some(bytes) => Bits::from_be_bytes(&bytes[at * length..(at + 1) * length], self.width),
+            };
+            // Writing 0 to elements that were never written allocates no memory.
+            if self.get(index, several).is_some_and(|before| before != value) {
+                self.set(index, &value, several);
+            }
+        }
+    }
+
+    /// Sets every element. Writing 0 to elements that were never written allocates no memory.
     pub(crate) fn fill(&self, value: &Bits, several: bool) {
         let zero = *value == Bits::zero(self.width);
         if zero && self.stride <= 1 {

@@ -27,12 +27,9 @@ pub struct Installed {
 /// Capacity of a table that declares no size.
 const DEFAULT_CAPACITY: u64 = 1024;
 
-/// Capacity of a table of resilient state that declares no size.
-const RESILIENT_CAPACITY: u64 = 1 << 20;
-
-/// Returns the number of entries of a table that declares none. Nobody plans the rows of resilient state one by one.
+/// Returns the number of entries of a table that declares none.
 fn default_capacity(table: &ir::Table) -> u64 {
-    if table.is_resilient() { RESILIENT_CAPACITY } else { DEFAULT_CAPACITY }
+    if table.waits_for_entries() { ir::DEFAULT_TABLE_ROWS } else { DEFAULT_CAPACITY }
 }
 
 /// A table: properties from the program that restrict the control plane, and state.
@@ -43,8 +40,10 @@ pub(crate) struct TableState {
     pub(crate) has_selectors: bool,
     pub(crate) actions: Vec<TableAction>,
     pub(crate) const_entries: bool,
-    /// Whether the stores of resilient state make its entries.
+    /// Whether the stores of resilient state create its entries.
     pub(crate) is_resilient: bool,
+    /// Whether a miss is no answer if rows are under ownership.
+    pub(crate) waits_for_entries: bool,
     pub(crate) const_default: bool,
     /// The size that the program declares, but at least the number of its own entries, so that removed ones can be
     /// added again.
@@ -61,6 +60,8 @@ pub(crate) struct TableState {
     pub(crate) records: Records,
     /// Whether hits are counted, metered or timed.
     pub(crate) records_hits: bool,
+    /// Whether its entries are rows that age: the times of hits are kept.
+    pub(crate) notes_uses: bool,
     /// The entries, except the actions that are in their records.
     pub(crate) entries: EntryStore,
 }
@@ -73,6 +74,7 @@ impl Clone for TableState {
             actions: self.actions.clone(),
             const_entries: self.const_entries,
             is_resilient: self.is_resilient,
+            waits_for_entries: self.waits_for_entries,
             const_default: self.const_default,
             capacity: self.capacity,
             profile: self.profile,
@@ -84,13 +86,15 @@ impl Clone for TableState {
             words: self.words.clone(),
             records: self.records.clone(),
             records_hits: self.records_hits,
+            notes_uses: self.notes_uses,
             entries: self.entries.clone(),
         }
     }
 }
 
 impl TableState {
-    pub(crate) fn new(table: &ir::Table, params: &PrimaryMap<ActionId, Vec<u32>>) -> Self {
+    /// Creates the state of a table. `notes_uses` is true if its entries are rows that age.
+    pub(crate) fn new(table: &ir::Table, params: &PrimaryMap<ActionId, Vec<u32>>, notes_uses: bool) -> Self {
         let matched = table.keys.iter().filter(|key| key.kind != MatchKind::Selector);
         let shape = |key: &ir::Key| KeyShape { width: key.width, kind: key.kind, signed: key.signed };
         let keys: Vec<_> = matched.map(shape).collect();
@@ -103,6 +107,7 @@ impl TableState {
             words: KeyWords::new(table.keys.iter().map(|key| (key.width, key.kind))),
             records,
             records_hits: table.records_hits(),
+            notes_uses,
             has_selectors: keys.len() < table.keys.len(),
             backend: backend_for(&keys),
             entries: EntryStore::new(&keys, table.idle_timeout, table.profile.is_some()),
@@ -110,6 +115,7 @@ impl TableState {
             actions: table.actions.clone(),
             const_entries: table.const_entries,
             is_resilient: table.is_resilient(),
+            waits_for_entries: table.waits_for_entries(),
             const_default: table.const_default,
             capacity: table.size.unwrap_or(default_capacity(table)).max(table.entries.len() as u64),
             profile: table.profile,

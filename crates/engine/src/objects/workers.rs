@@ -4,6 +4,7 @@ use std::any::Any;
 use std::sync::Arc;
 
 use super::control::{Attached, ControlChange};
+use super::use_times::UseTimes;
 use super::{Objects, RandomStream, Tally, ViewRole};
 
 impl Objects {
@@ -21,7 +22,7 @@ impl Objects {
         let side = ViewRole::Worker(writer.reader());
         self.several = true;
         self.workers += 1;
-        Objects {
+        let mut worker = Objects {
             side,
             sizes: Arc::clone(&self.sizes),
             tally: self.free_tally(),
@@ -35,7 +36,12 @@ impl Objects {
             workers: 0,
             now_ns: self.now_ns,
             rows: None,
-        }
+            ledgers: None,
+            array_addresses: Vec::new(),
+            use_times: UseTimes::default(),
+        };
+        worker.renew_array_addresses();
+        worker
     }
 
     /// Returns a tally that a dropped worker has left, which continues counting, or a new one.

@@ -6,6 +6,7 @@ mod fuzz;
 mod parsers;
 mod profiles;
 mod rows;
+mod snapshots;
 mod tables;
 mod workers;
 mod world;

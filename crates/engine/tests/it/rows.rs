@@ -91,6 +91,22 @@ fn own(world: &mut World, row: StateRow) {
 }
 
 #[test]
+fn values_of_any_width_are_bytes() {
+    let program = "register a: 1 size 4 @resilient(\"group = \\\"g\\\"\")
+register b: 32 size 4 @resilient(\"group = \\\"g\\\"\")
+register c: 75 size 4 @resilient(\"group = \\\"g\\\"\")
+";
+    let mut world = World::new(program);
+    let groups = world.program.resilient_groups().unwrap();
+    world.objects.own_rows(&world.program, &groups);
+    let row = StateRow { group: 0, index: 2 };
+    world.objects.set_row_values(row, &[Bits::new(1, 1), Bits::new(0xdead_beef, 32), Bits::ones(75)]);
+    let mut bytes = vec![9];
+    world.objects.append_row_bytes(row, &mut bytes);
+    assert_eq!(bytes, [9, 1, 0xde, 0xad, 0xbe, 0xef, 7, 255, 255, 255, 255, 255, 255, 255, 255, 255]);
+}
+
+#[test]
 fn a_row_is_used_only_by_its_owner() {
     let mut world = world();
     assert_eq!(pass(&mut world, "read_a", 3, 0).0, Ending::RowRefused);
@@ -103,6 +119,35 @@ fn a_row_is_used_only_by_its_owner() {
     assert_eq!(world.objects.take_refusal(), Some(RowRefusal::Absent(StateRow { group: 0, index: 4 })));
     // Elements beyond the end belong to no row.
     assert_eq!(pass(&mut world, "read_a", 10, 0), (Ending::Return, None));
+}
+
+#[test]
+fn a_shared_row_is_read_and_a_pass_that_changes_it_is_undone_and_takes_it_away() {
+    let mut world = world();
+    let used = Some(Dependency { row: A3, writes: 0 });
+    world.objects.set_row_values(A3, &[Bits::new(7, 24), Bits::new(8, 24)]);
+    world.objects.set_row_state(A3, RowState::Shared);
+    assert_eq!(pass(&mut world, "read_a", 3, 0), (Ending::Return, used));
+    assert_eq!(pass(&mut world, "write_b", 3, 8), (Ending::Return, used), "an equal value changes nothing");
+    assert_eq!(world.objects.row_state(A3), RowState::Shared);
+    assert!(!world.objects.has_write_wish(A3));
+    world.objects.begin_pass(None);
+    world.state.reset(&world.program, vec![0; 5]);
+    world.set("i", 3);
+    assert_eq!(world.go_on("effects"), Ending::RowRefused);
+    assert_eq!(world.objects.take_refusal(), Some(RowRefusal::Absent(A3)));
+    world.objects.undo_pass();
+    assert!(world.objects.take_row_writes().is_empty());
+    assert_eq!(world.objects.row_values(A3)[0], Bits::new(7, 24));
+    // Packets that only read the row wait after the one that writes it.
+    assert!(world.objects.has_write_wish(A3));
+    assert_eq!(pass(&mut world, "read_a", 3, 0).0, Ending::RowRefused);
+    own(&mut world, A3);
+    assert!(!world.objects.has_write_wish(A3));
+    assert_eq!(pass(&mut world, "write_b", 3, 9).0, Ending::Return);
+    // A packet whose first access is a write counts as a writer, too.
+    assert_eq!(pass(&mut world, "write_b", 4, 9).0, Ending::RowRefused);
+    assert!(world.objects.has_write_wish(StateRow { group: 0, index: 4 }));
 }
 
 #[test]
@@ -207,7 +252,7 @@ fn a_row_is_tested_again_in_each_pass_of_a_packet() {
     world.objects.begin_pass(before);
     world.go_on("read_a");
     assert_eq!(world.objects.end_pass(), Some(Dependency { row: A3, writes: 1 }));
-    // What a packet depends on already, it still depends on when the row is acknowledged.
+    // An existing dependency of a packet remains when the row is acknowledged.
     own(&mut world, A3);
     world.objects.begin_pass(Some(Dependency { row: A3, writes: 1 }));
     world.go_on("read_a");

@@ -11,17 +11,24 @@
 //! @resilient[choice = "0-7"] table server { … }                      // a miss makes a row with any of these numbers
 //! @resilient[group = "flows", add = "allow"] table inside { … }      // a miss makes a row
 //! @resilient[group = "flows"] table outside { … }                    // finds these rows, and makes none
+//! @resilient[choice = "0-7", idle = "5m"] table backend { … }        // rows end after 5 minutes without a packet
 //! ```
 //!
 //! A **row** is the unit of ownership, and of replication: the cells of all arrays of a group at one index, or the
-//! entries of all tables of a group with one key.
+//! entries of all tables of a group with one key. If there are snapshots, it is all elements of the group's arrays, or
+//! a part of them.
 
+mod passes;
 mod settings;
+mod snapshots;
 mod tables;
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 
 use settings::ArraySettings;
+pub(crate) use settings::pairs;
+pub use snapshots::{MAX_PAGE_BYTES, MAX_SNAPSHOT_BYTES, SnapshotSettings, StaleAction};
 
 use crate::{Program, RegisterId, TableId};
 
@@ -34,6 +41,9 @@ pub const MAX_ROW_BYTES: u64 = 1024;
 /// Maximum length of a row's key in bytes, each element of a table's key in whole bytes.
 pub const MAX_ROW_KEY_BYTES: u64 = 39;
 
+/// Maximum number of rows of a table that declares no size. The rows of resilient state are not planned one by one.
+pub const DEFAULT_TABLE_ROWS: u64 = 1 << 20;
+
 /// Arrays or tables that share their rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResilientGroup {
@@ -41,7 +51,7 @@ pub struct ResilientGroup {
     pub name: String,
     /// The arrays, in the order of the program; none in a group of tables.
     pub registers: Vec<RegisterId>,
-    /// Number of rows of arrays: the number of elements of each.
+    /// Number of rows of arrays: the number of elements of each, or a part of that if there are snapshots.
     pub rows: u64,
     /// The tables, in the order of the program; none in a group of arrays.
     pub tables: Vec<ResilientTable>,
@@ -49,6 +59,8 @@ pub struct ResilientGroup {
     pub origin: RowOrigin,
     /// Time at which changes are replicated.
     pub mode: ReplicationMode,
+    /// Time without use after which a row is removed, in milliseconds. `None` if rows stay for ever.
+    pub idle_ms: Option<NonZeroU32>,
 }
 
 /// A table whose entries are rows.
@@ -76,7 +88,7 @@ pub struct NumberRange {
 /// Origin of the rows of a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RowOrigin {
-    /// All rows are there from the start, with zeros: those of arrays.
+    /// All rows exist from the start, with zeros: those of arrays.
     Start,
     /// A miss adds a row whose action has no data.
     Added,
@@ -92,13 +104,8 @@ pub enum RowOrigin {
 pub enum ReplicationMode {
     /// Every write, before anything that depends on it leaves the switch: linearizable.
     EveryWrite,
-    /// The whole group at an interval, in nanoseconds: after a failure, a state of the past is restored.
-    Snapshots {
-        /// Time from one snapshot to the next.
-        every_ns: u64,
-        /// Maximum age of the newest complete snapshot, if there is one.
-        bound_ns: Option<u64>,
-    },
+    /// The complete row, at an interval: after a failure, an earlier state is restored.
+    Snapshots(SnapshotSettings),
 }
 
 /// An object that may have the annotation.
@@ -127,6 +134,7 @@ impl Program {
     pub fn resilient_groups(&self) -> Result<Vec<ResilientGroup>, Vec<ResilientMistake>> {
         let mut groups: Vec<ResilientGroup> = Vec::new();
         let mut by_name = BTreeMap::new();
+        let mut settings_of: Vec<ArraySettings> = Vec::new();
         let mut mistakes = Vec::new();
         for (id, register) in &self.registers {
             let Some(annotation) = register.annotations.iter().find(|annotation| annotation.name == RESILIENT) else {
@@ -141,48 +149,72 @@ impl Program {
                     continue;
                 }
             };
-            let new = |name: String| ResilientGroup {
-                name,
-                registers: vec![id],
-                rows: register.size,
-                tables: Vec::new(),
-                origin: RowOrigin::Start,
-                mode: settings.mode,
-            };
-            let Some(name) = settings.group else {
-                groups.push(new(register.name.clone()));
-                continue;
-            };
-            let at = *by_name.entry(name.clone()).or_insert(groups.len());
+            let name = settings.group.clone();
+            let at = name.as_ref().map_or(groups.len(), |name| *by_name.entry(name.clone()).or_insert(groups.len()));
             let Some(group) = groups.get_mut(at) else {
-                groups.push(new(name));
+                settings_of.push(settings);
+                groups.push(ResilientGroup {
+                    name: name.unwrap_or_else(|| register.name.clone()),
+                    registers: vec![id],
+                    rows: register.size,
+                    tables: Vec::new(),
+                    origin: RowOrigin::Start,
+                    mode: ReplicationMode::EveryWrite,
+                    idle_ms: None,
+                });
                 continue;
             };
+            let name = &group.name;
             let first = &self.registers[group.registers[0]];
             if register.size != group.rows {
                 mistake(format!(
                     "{} has {} elements, and {} of the same group \"{name}\" has {}: arrays of a group share their rows",
                     register.name, register.size, first.name, group.rows
                 ));
-            } else if settings.mode != group.mode {
+            } else if settings != settings_of[at] {
                 mistake(format!(
-                    "{} and {} of the group \"{name}\" differ in \"every\" or \"bound\"",
+                    "{} and {} of the group \"{name}\" differ in \"every\", \"bound\", \"stale\" or \"row\"",
                     register.name, first.name
                 ));
             } else {
                 group.registers.push(id);
             }
         }
-        for group in &groups {
-            let bytes: u64 = group.registers.iter().map(|id| u64::from(self.registers[*id].width.div_ceil(8))).sum();
+        for (group, settings) in groups.iter_mut().zip(&settings_of) {
+            let bytes = group.element_bytes(self);
             if bytes > MAX_ROW_BYTES {
                 let message = format!("a row of \"{}\" has {bytes} bytes; the maximum is {MAX_ROW_BYTES}", group.name);
+                let object = ResilientObject::Register(group.registers[0]);
+                mistakes.push(ResilientMistake { object, message });
+            } else if let Err(message) = self.add_snapshots(group, settings) {
                 let object = ResilientObject::Register(group.registers[0]);
                 mistakes.push(ResilientMistake { object, message });
             }
         }
         self.add_table_groups(&mut groups, &mut mistakes);
         if mistakes.is_empty() { Ok(groups) } else { Err(mistakes) }
+    }
+
+    /// Whether the entries of a table are rows that are removed after a time without use.
+    pub fn has_aging_rows(&self, table: TableId) -> bool {
+        let is_in = |group: &ResilientGroup| group.tables.iter().any(|member| member.table == table);
+        let ages = |groups: Vec<ResilientGroup>| groups.iter().any(|group| group.idle_ms.is_some() && is_in(group));
+        self.tables[table].is_resilient() && self.resilient_groups().is_ok_and(ages)
+    }
+}
+
+impl ResilientGroup {
+    /// Returns the number of bytes of one element of each array.
+    fn element_bytes(&self, program: &Program) -> u64 {
+        self.registers.iter().map(|id| u64::from(program.registers[*id].width.div_ceil(8))).sum()
+    }
+
+    /// Returns the number of bytes of a row of arrays.
+    pub fn row_bytes(&self, program: &Program) -> u64 {
+        match &self.mode {
+            ReplicationMode::EveryWrite => self.element_bytes(program),
+            ReplicationMode::Snapshots(settings) => self.element_bytes(program) * settings.row_elements,
+        }
     }
 }
 
@@ -192,7 +224,7 @@ mod tests {
     use crate::{Annotation, Register};
 
     /// Returns the groups of arrays with these texts and sizes.
-    fn groups(arrays: &[(&str, u64)]) -> Result<Vec<ResilientGroup>, Vec<String>> {
+    pub(super) fn groups(arrays: &[(&str, u64)]) -> Result<Vec<ResilientGroup>, Vec<String>> {
         let mut program = Program::default();
         for (number, (text, size)) in arrays.iter().enumerate() {
             let annotations = vec![Annotation { name: RESILIENT.to_owned(), text: (*text).to_owned() }];
@@ -211,13 +243,6 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_means_snapshots() {
-        let found = groups(&[("group = \"hh\", every = \"1ms\", bound = \"10ms\"", 64)]).unwrap();
-        let mode = ReplicationMode::Snapshots { every_ns: 1_000_000, bound_ns: Some(10_000_000) };
-        assert_eq!(found[0].mode, mode);
-    }
-
-    #[test]
     fn mistakes_are_named() {
         let refused = |arrays: &[(&str, u64)], part: &str| {
             let mistakes = groups(arrays).unwrap_err();
@@ -232,6 +257,11 @@ mod tests {
         refused(&[("every = \"99999999999999999999s\"", 4)], "whole number");
         refused(&[("bound = \"1ms\"", 4)], "needs \"every\"");
         refused(&[("every = \"2ms\", bound = \"1ms\"", 4)], "always be exceeded");
+        refused(&[("stale = \"drop\"", 4)], "needs \"bound\"");
+        refused(&[("row = \"4\"", 4)], "needs \"every\"");
+        refused(&[("every = \"1ms\", row = \"3\"", 3)], "power of two");
+        refused(&[("every = \"1ms\", row = \"8\"", 12)], "whole number of rows");
+        refused(&[("every = \"1ms\"", 300_000)], "divide the arrays");
         refused(&[("group = \"a\"", 4), ("group = \"a\"", 5)], "share their rows");
         refused(&[("group = \"a\"", 4), ("group = \"a\", every = \"1ms\"", 4)], "differ in");
     }

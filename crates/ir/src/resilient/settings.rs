@@ -1,6 +1,8 @@
 //! Reads the text of one `@resilient`: pairs `key = "value"`.
 
-use super::{NumberRange, ReplicationMode};
+use std::num::NonZeroU32;
+
+use super::NumberRange;
 use crate::Annotation;
 
 /// Maximum length of a name in bytes.
@@ -10,10 +12,14 @@ const MAX_NAME: usize = 200;
 const MAX_NUMBERS: u64 = 1 << 20;
 
 /// Settings in the annotation of a register.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ArraySettings {
     pub group: Option<String>,
-    pub mode: ReplicationMode,
+    /// Time from one snapshot to the next, if there are snapshots. The other fields concern them.
+    pub every_ns: Option<u64>,
+    pub bound_ns: Option<u64>,
+    pub stale: Option<String>,
+    pub row_elements: Option<u64>,
 }
 
 /// Settings in the annotation of a table.
@@ -22,6 +28,7 @@ pub(super) struct TableSettings {
     pub group: Option<String>,
     pub action: Option<String>,
     pub source: RowSource,
+    pub idle_ms: Option<NonZeroU32>,
 }
 
 /// Effect of a miss of a table.
@@ -41,29 +48,40 @@ pub(super) enum RowSource {
 impl ArraySettings {
     /// Reads the text of an annotation.
     pub fn read(annotation: &Annotation) -> Result<ArraySettings, String> {
-        let mut settings = ArraySettings { group: None, mode: ReplicationMode::EveryWrite };
-        let (mut every, mut bound) = (None, None);
+        let mut settings = ArraySettings::default();
         for (key, value) in pairs(&annotation.text)? {
             match key {
                 "group" => settings.group = Some(name(key, value)?),
-                "every" => every = Some(duration(key, value)?),
-                "bound" => bound = Some(duration(key, value)?),
+                "every" => settings.every_ns = Some(duration(key, value)?),
+                "bound" => settings.bound_ns = Some(duration(key, value)?),
+                "stale" => settings.stale = Some(name(key, value)?),
+                "row" => settings.row_elements = Some(elements(key, value)?),
+                "idle" => {
+                    return Err("\"idle\" is for tables: the rows of registers are there from the start".to_owned());
+                }
                 _ => {
                     return Err(format!(
-                        "\"{key}\" is unknown: @resilient on a register has \"group\", \"every\" and \"bound\""
+                        "\"{key}\" is unknown: @resilient on a register has \"group\", \"every\", \"bound\", \
+                         \"stale\" and \"row\""
                     ));
                 }
             }
         }
-        settings.mode = match (every, bound) {
-            (None, None) => ReplicationMode::EveryWrite,
-            (None, Some(_)) => return Err("\"bound\" needs \"every\": it is the age of a snapshot".to_owned()),
-            (Some(every), Some(bound)) if bound < every => {
-                return Err("\"bound\" is shorter than \"every\", so it would always be exceeded".to_owned());
+        match settings {
+            ArraySettings { every_ns: None, bound_ns: Some(_), .. } => {
+                Err("\"bound\" needs \"every\": it is the age of a snapshot".to_owned())
             }
-            (Some(every_ns), bound_ns) => ReplicationMode::Snapshots { every_ns, bound_ns },
-        };
-        Ok(settings)
+            ArraySettings { bound_ns: None, stale: Some(_), .. } => {
+                Err("\"stale\" needs \"bound\": a snapshot is stale if it is older than that".to_owned())
+            }
+            ArraySettings { every_ns: None, row_elements: Some(_), .. } => {
+                Err("\"row\" needs \"every\": without snapshots, each element is a row of its own".to_owned())
+            }
+            ArraySettings { every_ns: Some(every), bound_ns: Some(bound), .. } if bound < every => {
+                Err("\"bound\" is shorter than \"every\", so it would always be exceeded".to_owned())
+            }
+            settings => Ok(settings),
+        }
     }
 }
 
@@ -76,6 +94,10 @@ impl TableSettings {
             let source = match key {
                 "group" => {
                     settings.group = Some(value);
+                    continue;
+                }
+                "idle" => {
+                    settings.idle_ms = Some(idle_time(&value)?);
                     continue;
                 }
                 "entry_action" => {
@@ -91,11 +113,13 @@ impl TableSettings {
                     RowSource::Number(NumberRange { first, last, is_shared: key == "choice" })
                 }
                 "reverse" => RowSource::Reverse(value),
-                "every" | "bound" => return Err(format!("\"{key}\" is for registers: tables have no snapshots")),
+                "every" | "bound" | "stale" | "row" => {
+                    return Err(format!("\"{key}\" is for registers: tables have no snapshots"));
+                }
                 _ => {
                     return Err(format!(
-                        "\"{key}\" is unknown: @resilient on a table has \"group\", \"entry_action\", and one of \
-                         \"add\", \"pool\", \"choice\" and \"reverse\""
+                        "\"{key}\" is unknown: @resilient on a table has \"group\", \"entry_action\", \"idle\", and \
+                         one of \"add\", \"pool\", \"choice\" and \"reverse\""
                     ));
                 }
             };
@@ -107,6 +131,9 @@ impl TableSettings {
         match settings {
             TableSettings { group: Some(_), source: RowSource::Reverse(_), .. } => {
                 Err("\"reverse\" and \"group\" cannot be combined".to_owned())
+            }
+            TableSettings { source: RowSource::Reverse(of), idle_ms: Some(_), .. } => {
+                Err(format!("rows of a reverse table age with those of \"{of}\": give \"idle\" to \"{of}\""))
             }
             TableSettings { group: None, source: RowSource::OfGroup, .. } => Err(
                 "@resilient on a table needs \"add\", \"pool\", \"choice\" or \"reverse\", or the \"group\" of a table that has \
@@ -135,8 +162,16 @@ fn range(key: &str, text: &str) -> Result<(u64, u64), String> {
     read.ok_or_else(|| format!("\"{key}\" is a range such as \"1024-65535\", of at most {MAX_NUMBERS} numbers"))
 }
 
+/// Reads a number of elements: a power of two.
+fn elements(key: &str, text: &str) -> Result<u64, String> {
+    let number: Option<u64> = text.parse().ok();
+    number.filter(|number| number.is_power_of_two()).ok_or_else(|| {
+        format!("\"{key}\" is the number of elements of each array that make a row, a power of two such as \"64\"")
+    })
+}
+
 /// Splits `key = "value", …` into pairs.
-fn pairs(text: &str) -> Result<Vec<(&str, &str)>, String> {
+pub(crate) fn pairs(text: &str) -> Result<Vec<(&str, &str)>, String> {
     let mut rest = text.trim();
     let mut pairs: Vec<(&str, &str)> = Vec::new();
     while !rest.is_empty() {
@@ -157,6 +192,17 @@ fn pairs(text: &str) -> Result<Vec<(&str, &str)>, String> {
         };
     }
     Ok(pairs)
+}
+
+/// Reads the idle time of rows, such as `300s`, in milliseconds: from 1 ms to 168 h.
+fn idle_time(text: &str) -> Result<NonZeroU32, String> {
+    const MAX_MS: u32 = 168 * 3_600_000;
+    let units = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000)];
+    let read = units.into_iter().find_map(|(unit, ms)| text.strip_suffix(unit)?.parse::<u32>().ok()?.checked_mul(ms));
+    read.filter(|ms| *ms <= MAX_MS).and_then(NonZeroU32::new).ok_or_else(|| {
+        "\"idle\" is a whole number of ms, s, m or h, such as \"300s\", from 1 ms to 168 h; without it, rows stay"
+            .to_owned()
+    })
 }
 
 /// Reads a time such as `10ms`: a whole number of `us`, `ms` or `s`, from 1 us to 1000 s.

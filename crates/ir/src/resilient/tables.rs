@@ -1,6 +1,7 @@
 //! Reads `@resilient` on tables: an entry is a row, and the stores make it.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 
 use super::settings::{RowSource, TableSettings};
 use super::{
@@ -15,6 +16,7 @@ struct TableGroup {
     tables: Vec<ResilientTable>,
     /// Origin of its rows, unless no table has named it yet.
     source: RowSource,
+    idle_ms: Option<NonZeroU32>,
 }
 
 impl Program {
@@ -30,8 +32,8 @@ impl Program {
                 continue;
             };
             let annotated = TableSettings::read(annotation)
-                .and_then(|settings| Ok((self.resilient_table(id, &settings)?, settings.group, settings.source)));
-            let (resilient, named, source) = match annotated {
+                .and_then(|settings| Ok((self.resilient_table(id, &settings)?, settings)));
+            let (resilient, TableSettings { group: named, source, idle_ms, .. }) = match annotated {
                 Ok(annotated) => annotated,
                 Err(message) => {
                     mistake(id, message);
@@ -44,43 +46,59 @@ impl Program {
             }
             match named.as_ref().and_then(|name| by_name.get(name)) {
                 Some(at) => {
-                    if let Err(message) = self.join_group(&mut read[*at], resilient, source) {
+                    if let Err(message) = self.join_group(&mut read[*at], resilient, source, idle_ms) {
                         mistake(id, message);
                     }
                 }
                 None => {
                     let name = named.unwrap_or_else(|| table.name.clone());
                     by_name.insert(name.clone(), read.len());
-                    read.push(TableGroup { name, tables: vec![resilient], source });
+                    read.push(TableGroup { name, tables: vec![resilient], source, idle_ms });
                 }
             }
         }
         let before = groups.len();
-        for (at, TableGroup { name, tables, source }) in read.iter().enumerate() {
+        for (at, TableGroup { name, tables, source, idle_ms }) in read.iter().enumerate() {
             let origin = match source {
                 RowSource::Added => Ok(RowOrigin::Added),
                 RowSource::Number(range) => Ok(RowOrigin::Number(*range)),
                 RowSource::Reverse(of) => self.reversed_group(&read, at, of).map(|at| RowOrigin::Reverse(before + at)),
                 RowSource::OfGroup => Err(format!(
-                    "no table of the group \"{name}\" makes rows: give one of them \"add\", \"pool\" or \"choice\""
+                    "no table of the group \"{name}\" creates rows: give one of them \"add\", \"pool\" or \"choice\""
                 )),
             };
             match origin {
+                // The annotation of the other table has a mistake, which is reported.
+                Err(_) if matches!(source, RowSource::Reverse(of) if self.is_misannotated(&read, of)) => {}
                 Err(message) => mistake(tables[0].table, message),
-                Ok(origin) => groups.push(ResilientGroup {
-                    name: name.clone(),
-                    registers: Vec::new(),
-                    rows: 0,
-                    tables: tables.clone(),
-                    origin,
-                    mode: ReplicationMode::EveryWrite,
-                }),
+                Ok(origin) => {
+                    // The rows of numbers age with those that have the numbers.
+                    let idle_ms = match origin {
+                        RowOrigin::Reverse(of) => read[of - before].idle_ms,
+                        _ => *idle_ms,
+                    };
+                    groups.push(ResilientGroup {
+                        name: name.clone(),
+                        registers: Vec::new(),
+                        rows: 0,
+                        tables: tables.clone(),
+                        origin,
+                        mode: ReplicationMode::EveryWrite,
+                        idle_ms,
+                    });
+                }
             }
         }
     }
 
     /// Adds a table to the group of others.
-    fn join_group(&self, group: &mut TableGroup, table: ResilientTable, source: RowSource) -> Result<(), String> {
+    fn join_group(
+        &self,
+        group: &mut TableGroup,
+        table: ResilientTable,
+        source: RowSource,
+        idle_ms: Option<NonZeroU32>,
+    ) -> Result<(), String> {
         let (first, name) = (group.tables[0], &group.name);
         let names = || format!("{} and {}", self.tables[table.table].name, self.tables[first.table].name);
         if table.key_widths(self) != first.key_widths(self) {
@@ -93,13 +111,19 @@ impl Program {
             (_, RowSource::OfGroup) => {}
             (RowSource::OfGroup, source) => group.source = source,
             (known, source) if *known == source => {}
-            _ => return Err(format!("the tables of the group \"{name}\" differ in how they make rows")),
+            _ => return Err(format!("the tables of the group \"{name}\" differ in how they create rows")),
+        }
+        match (group.idle_ms, idle_ms) {
+            (Some(known), Some(other)) if known != other => {
+                return Err(format!("{} of the group \"{name}\" differ in \"idle\"", names()));
+            }
+            (known, other) => group.idle_ms = known.or(other),
         }
         group.tables.push(table);
         Ok(())
     }
 
-    /// Returns the place of the group whose rows those of the group at this place, with `reverse`, belong to.
+    /// Returns the index of the group to whose rows those of the group at this index, with `reverse`, belong.
     fn reversed_group(&self, groups: &[TableGroup], at: usize, of: &str) -> Result<usize, String> {
         let forward = self.group_of_table(groups, of).ok_or_else(|| format!("there is no resilient table \"{of}\""))?;
         if !matches!(groups[forward].source, RowSource::Number(NumberRange { is_shared: false, .. })) {
@@ -123,10 +147,16 @@ impl Program {
         Ok(forward)
     }
 
-    /// Returns the place of the group that has a table with this name.
+    /// Returns the index of the group that has a table with this name.
     fn group_of_table(&self, groups: &[TableGroup], name: &str) -> Option<usize> {
         let is_named = |table: &ResilientTable| has_name(&self.tables[table.table].name, name);
         groups.iter().position(|group| group.tables.iter().any(is_named))
+    }
+
+    /// Whether a table with this name is annotated and belongs to no group.
+    fn is_misannotated(&self, groups: &[TableGroup], name: &str) -> bool {
+        let is_annotated = |table: &Table| table.is_resilient() && has_name(&table.name, name);
+        self.group_of_table(groups, name).is_none() && self.tables.values().any(is_annotated)
     }
 
     /// Checks a table for itself, and finds the action of its entries.
@@ -140,13 +170,13 @@ impl Program {
             return Err(format!("the key has {bytes} bytes; that of a resilient table has 1 to {MAX_ROW_KEY_BYTES}"));
         }
         if !table.entries.is_empty() || table.const_entries {
-            return Err("the stores make the entries of a resilient table, so the program declares none".to_owned());
+            return Err("the stores create the entries of a resilient table; the program must declare none".to_owned());
         }
         if table.profile.is_some() {
             return Err("a resilient table cannot have an action profile".to_owned());
         }
         if table.idle_timeout {
-            return Err("a resilient table cannot have an idle timeout: its entries do not age".to_owned());
+            return Err("a resilient table cannot have an idle timeout: use \"idle\" in @resilient".to_owned());
         }
         if table.meter.is_some() {
             return Err(
@@ -190,7 +220,7 @@ impl Program {
         let others: Vec<u32> = of_entries.filter(|at| *at != table.default_action.0).collect();
         match others[..] {
             [only] => Ok(only),
-            [] => Err("a resilient table needs an action for its entries, beside the default action".to_owned()),
+            [] => Err("a resilient table needs an action for its entries, other than the default action".to_owned()),
             _ => Err("the table has several actions: name that of its entries with entry_action = \"…\"".to_owned()),
         }
     }
@@ -215,6 +245,6 @@ impl ResilientTable {
 }
 
 /// Whether a name of the program has this name or ends with it.
-fn has_name(full: &str, name: &str) -> bool {
+pub(super) fn has_name(full: &str, name: &str) -> bool {
     full.strip_suffix(name).is_some_and(|scope| scope.is_empty() || scope.ends_with('.'))
 }

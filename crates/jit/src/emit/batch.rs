@@ -55,17 +55,19 @@ impl Emit<'_, '_> {
         self.b.switch_to_block(head);
         let lane = Lane { rows, prefetch, row, out: self.b.declare_var(types::I64), next };
         self.lane = Some(lane);
+        self.uses_arrays = true;
+        self.waits_inline = self.uses_no_rows_in_egress();
         self.packet = self.row_load(lane, offset_of!(Row, packet));
         self.length = self.row_load(lane, offset_of!(Row, length));
         let nothing = self.number(out::EMITTED);
         self.b.def_var(lane.out, nothing);
         if self.program_facts.has_rows {
-            let pending = self.number(1);
-            self.frame_store(word::PASS as u32, pending);
+            self.begin_pass();
         }
         self.specialise();
         self.all_steps(number);
         self.b.switch_to_block(next);
+        self.end_pass(lane);
         let next_row = self.b.ins().iadd_imm_s(row, ROW);
         let more = self.b.ins().icmp(IntCC::UnsignedLessThan, next_row, end);
         let done = self.b.create_block();

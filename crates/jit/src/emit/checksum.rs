@@ -4,7 +4,7 @@
 //! order, several at a time, and in the other byte order if the final sum is byte-swapped. So neighbouring fields of a
 //! header are added as they lie in memory, regardless of field boundaries.
 
-use cranelift_codegen::ir::{InstBuilder, types};
+use cranelift_codegen::ir::{InstBuilder, Value, types};
 use ir::{Algorithm, Expr, HashInput, HeaderId, HeaderRef, LValue};
 
 use super::Emit;
@@ -34,18 +34,46 @@ struct Sums {
 
 impl Emit<'_, '_> {
     pub(super) fn compute(&mut self, place: &LValue, algorithm: Algorithm, data: &[HashInput]) {
-        let values: Option<Vec<&Expr>> =
-            data.iter().map(|piece| if let HashInput::Value(value) = piece { Some(value) } else { None }).collect();
         let width = self.lvalue_width(place);
-        let num = match values {
-            Some(values) if algorithm == Algorithm::Csum16 => {
-                let kept = self.tracked_sum(data, |emit| emit.internet_checksum(&values));
-                let sum = kept.unwrap_or_else(|| self.internet_checksum(&values));
+        let num = match self.summed(data).filter(|_| algorithm == Algorithm::Csum16) {
+            Some((values, with_payload)) => {
+                let kept = self.tracked_sum(data, |emit| emit.internet_checksum(&values, with_payload));
+                let sum = kept.unwrap_or_else(|| self.internet_checksum(&values, with_payload));
                 self.resize(&Num::word(sum, 16), width)
             }
-            _ => self.hash(algorithm, data, width),
+            None => self.hash(algorithm, data, width),
         };
         self.write(place, &num);
+    }
+
+    /// Returns the data of an Internet checksum as values and whether the payload follows; `None` if it has other
+    /// parts, or the payload does not begin at a byte.
+    fn summed<'d>(&self, data: &'d [HashInput]) -> Option<(Vec<&'d Expr>, bool)> {
+        let (values, with_payload) = match data {
+            [values @ .., HashInput::Payload] => (values, true),
+            values => (values, false),
+        };
+        let value = |piece: &'d HashInput| if let HashInput::Value(value) = piece { Some(value) } else { None };
+        let values: Vec<&Expr> = values.iter().map(value).collect::<Option<_>>()?;
+        (!with_payload || self.bits_of(&values).is_multiple_of(8)).then_some((values, with_payload))
+    }
+
+    fn bits_of(&self, values: &[&Expr]) -> u32 {
+        values.iter().map(|value| self.program.width(value).expect("the validator checks expressions")).sum()
+    }
+
+    /// Returns the address and the length in bytes of the payload after the bits that parsers consumed.
+    fn rest_of_packet(&mut self) -> (Value, Value) {
+        let cursor = self.cursor();
+        let begin = if self.layout.byte_cursor {
+            cursor
+        } else {
+            let rounded = self.w_add(cursor, Word::Const(7));
+            self.w_shr(rounded, 3)
+        };
+        let bytes = self.w_sub(Word::Value(self.length), begin);
+        let from = self.w_add(Word::Value(self.packet), begin);
+        (self.value(from), self.value(bytes))
     }
 
     fn hash(&mut self, algorithm: Algorithm, data: &[HashInput], width: u32) -> Num {
@@ -69,16 +97,7 @@ impl Emit<'_, '_> {
                 }
                 HashInput::Payload => {
                     self.cover(&mut joined);
-                    let cursor = self.cursor();
-                    let begin = if self.layout.byte_cursor {
-                        cursor
-                    } else {
-                        let rounded = self.w_add(cursor, Word::Const(7));
-                        self.w_shr(rounded, 3)
-                    };
-                    let bytes = self.w_sub(Word::Value(self.length), begin);
-                    let from = self.w_add(Word::Value(self.packet), begin);
-                    let (from, bytes) = (self.value(from), self.value(bytes));
+                    let (from, bytes) = self.rest_of_packet();
                     self.call("cover_payload", &[self.frame, from, bytes]);
                 }
             }
@@ -149,7 +168,8 @@ impl Emit<'_, '_> {
         pieces
     }
 
-    fn internet_checksum(&mut self, values: &[&Expr]) -> Word {
+    /// Computes the checksum of values, and of the payload if it follows them.
+    fn internet_checksum(&mut self, values: &[&Expr], with_payload: bool) -> Word {
         let mut sums = Sums { turned: Word::Const(0), plain: Word::Const(0) };
         let mut at_bit = 0u32;
         for piece in self.pieces(values) {
@@ -187,6 +207,14 @@ impl Emit<'_, '_> {
                         }
                     }
                 }
+            }
+        }
+        if with_payload {
+            let (from, bytes) = self.rest_of_packet();
+            let sum = self.call("payload_sum", &[from, bytes]).expect("the function returns a word");
+            match at_bit % 16 {
+                0 => sums.turned = self.w_add(sums.turned, Word::Value(sum)),
+                _ => sums.plain = self.w_add(sums.plain, Word::Value(sum)),
             }
         }
         let sum = match (sums.turned, sums.plain) {

@@ -21,20 +21,24 @@ use crate::native::{define, machine};
 /// The functions with such an entry point, and its name. Each takes the frame first and returns a word.
 const NAMES: [(&str, &str); 2] = [("apply", "apply_cold"), ("assemble", "assemble_cold")];
 
+/// The entry points of programs that use resilient arrays inline.
+const ARRAY_NAMES: [(&str, &str); 2] = [("row_read", "row_read_cold"), ("row_write", "row_write_cold")];
+
 /// Returns the name of a function's cold entry point.
 pub(super) fn name(function: &str) -> &'static str {
-    let found = NAMES.iter().find(|(name, _)| *name == function);
+    let found = NAMES.iter().chain(&ARRAY_NAMES).find(|(name, _)| *name == function);
     found.expect("the function has a cold entry point").1
 }
 
-/// Generates the entry points.
+/// Generates the entry points, for a program that may use resilient arrays inline.
 pub(crate) fn make(
     module: &mut JITModule,
     context: &mut Context,
     builder: &mut FunctionBuilderContext,
     ids: &mut HashMap<&'static str, FuncId>,
+    uses_arrays: bool,
 ) -> Result<(), Unsupported> {
-    for (function, name) in NAMES {
+    for (function, name) in NAMES.into_iter().chain(ARRAY_NAMES.into_iter().filter(|_| uses_arrays)) {
         let mut signature = module.declarations().get_function_decl(ids[function]).signature.clone();
         signature.returns.clear();
         signature.call_conv = CallConv::PreserveAll;

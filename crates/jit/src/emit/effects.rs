@@ -1,13 +1,12 @@
 //! Emits operations on arrays, meters, random numbers and requests.
 
-use cranelift_codegen::ir::{InstBuilder, Value};
+use cranelift_codegen::ir::Value;
 use ir::{CounterId, Expr, LValue, LocId, MeterId, RegisterId, Request};
 
 use super::Emit;
 use super::value::{Num, words_of};
 use super::words::Word;
 use crate::calls::deferred;
-use crate::code;
 
 impl Emit<'_, '_> {
     fn index_of(&mut self, index: &Expr) -> Value {
@@ -25,14 +24,13 @@ impl Emit<'_, '_> {
     pub(super) fn register_read(&mut self, place: &LValue, register: RegisterId, index: &Expr) {
         let width = self.program.registers[register].width;
         let index = self.index_of(index);
+        if self.program.registers[register].is_resilient() {
+            let num = self.row_read(register, index);
+            return self.write(place, &num);
+        }
         let out = self.scratch_words(words_of(width));
         let (register, bits) = (self.number(u64::from(register.as_u32())), self.number(u64::from(width)));
-        if self.program_facts.has_rows {
-            let status = self.call("row_read", &[self.frame, register, index, bits, out]);
-            self.end_if_refused(status);
-        } else {
-            self.call("register_read", &[self.frame, register, index, bits, out]);
-        }
+        self.call("register_read", &[self.frame, register, index, bits, out]);
         let num = self.unspill(out, width);
         self.write(place, &num);
     }
@@ -41,23 +39,14 @@ impl Emit<'_, '_> {
         let width = self.program.registers[register].width;
         let index = self.index_of(index);
         let value = self.expr(value);
+        if self.program.registers[register].is_resilient() {
+            return self.row_write(register, index, &value);
+        }
         let from = self.spill(&value);
         let (register, bits) = (self.number(u64::from(register.as_u32())), self.number(u64::from(width)));
-        if self.program_facts.has_rows {
-            let status = self.call("row_write", &[self.frame, register, index, bits, from]);
-            self.end_if_refused(status);
-        } else {
-            self.call("register_write", &[self.frame, register, index, bits, from]);
-        }
-    }
-
-    /// Ends the unit if the packet may not use a row.
-    fn end_if_refused(&mut self, status: Option<Value>) {
-        let status = status.expect("the function returns a word");
-        let (refused, on) = (self.b.create_block(), self.b.create_block());
-        self.b.ins().brif(status, refused, &[], on, &[]);
-        self.cold_block(refused, |emit| emit.end_unit(code::ROW_REFUSED, 0));
-        self.b.switch_to_block(on);
+        // In a program with rows, the pass may have to be undone.
+        let name = if self.program_facts.has_rows { "row_write" } else { "register_write" };
+        self.call(name, &[self.frame, register, index, bits, from]);
     }
 
     pub(super) fn count(&mut self, counter: CounterId, index: &Expr) {

@@ -1,7 +1,7 @@
 //! Emits lookups as functions of their own, one for each table, where a program applies a table many times.
 //!
 //! A lookup with its inline search takes about a hundred instructions. Where a table is applied, its first application
-//! in program order has them in line; the others call the function, which costs a few cycles and saves most of the
+//! in program order has them inline; the others call the function, which costs a few cycles and saves most of the
 //! compile time of programs that repeat their tables for each of several headers.
 
 use std::collections::{BTreeMap, HashMap};
@@ -29,7 +29,7 @@ type ApplySite = (BodyId, BlockId, usize);
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LookupFunction {
     function: FuncId,
-    /// The application that has the lookup in line.
+    /// The application that has the lookup inline.
     first: ApplySite,
 }
 

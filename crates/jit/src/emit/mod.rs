@@ -25,6 +25,7 @@ mod parse;
 mod prefetched;
 mod probe;
 mod program_facts;
+mod rows;
 mod scout;
 mod state;
 mod table;
@@ -65,6 +66,8 @@ struct Flags {
     frame: MemFlagsData,
     /// Records of tables.
     record: MemFlagsData,
+    /// Elements of resilient arrays, their directories, and the states of rows.
+    cell: MemFlagsData,
 }
 
 /// Functions of [`crate::calls`] that read the packet's address or length from the frame.
@@ -126,6 +129,10 @@ pub(crate) struct Emit<'a, 'f> {
     lookup_key: Option<Vec<Word>>,
     /// The batch, in code that runs a unit on a batch.
     lane: Option<batch::Lane>,
+    /// Whether the code uses resilient arrays inline.
+    uses_arrays: bool,
+    /// Whether packets whose outputs wait stay in the batch.
+    waits_inline: bool,
     /// The batch, in its scout.
     scouting: Option<scout::ScoutState>,
     /// The probe that the code calls.
@@ -160,6 +167,7 @@ impl<'a, 'f> Emit<'a, 'f> {
             frame: flags(2, "frame"),
             record: flags(3, "record"),
             scratch: flags(4, "scratch"),
+            cell: flags(5, "cell"),
         };
         let entry = b.create_block();
         b.append_block_params_for_function_params(entry);
@@ -207,6 +215,8 @@ impl<'a, 'f> Emit<'a, 'f> {
             lookup_refs: HashMap::new(),
             lookup_key: None,
             lane: None,
+            uses_arrays: false,
+            waits_inline: false,
             scouting: None,
             probed: None,
         }

@@ -171,7 +171,7 @@ impl Emit<'_, '_> {
         self.look_up_inline(prefetch, prefetched, known);
         self.b.ins().jump(other, &[]);
         self.b.switch_to_block(known);
-        if self.program.tables[id].is_resilient() {
+        if self.program.tables[id].waits_for_entries() {
             // The packet may have to wait for the row of a miss.
             let (is_miss, hit) = (self.is_miss(found), self.b.create_block());
             self.b.ins().brif(is_miss, other, &[], hit, &[]);
@@ -181,6 +181,7 @@ impl Emit<'_, '_> {
             let table = self.number(u64::from(id.as_u32()));
             self.call("apply_prefetched", &[self.frame, table, found]).expect("the function returns a word")
         } else {
+            self.note_use(id, found);
             self.found_record(prefetch, prefetched, found)
         };
         self.b.ins().jump(on, &[record.into()]);

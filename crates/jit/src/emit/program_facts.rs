@@ -71,7 +71,7 @@ impl ProgramFacts {
             extracted,
             deparser: deparser(program, layout, plan),
             no_error: error_number(program, "NoError"),
-            has_rows: program.resilient_groups().is_ok_and(|groups| !groups.is_empty()),
+            has_rows: program.has_rows(),
         }
     }
 }

@@ -102,12 +102,14 @@ impl UsedItems {
 }
 
 /// Whether the steps of a unit can make requests.
-fn makes_requests(program: &Program, steps: &[Step], has_rows: bool) -> bool {
+fn makes_requests(program: &Program, steps: &[Step]) -> bool {
     walk::bodies_of_steps(program, steps).any(|id| {
         let mut instrs = program.bodies[id].blocks.values().flat_map(|block| &block.instrs);
         instrs.any(|instr| match instr.op {
             Op::Request(_) => true,
-            Op::RegisterRead(..) | Op::RegisterWrite(..) => has_rows,
+            Op::RegisterRead(_, register, _) | Op::RegisterWrite(register, ..) => {
+                program.registers[register].is_resilient()
+            }
             _ => false,
         })
     })
@@ -137,7 +139,7 @@ impl UnitState {
             seen_slots.extend(next.slots);
             seen_headers.extend(next.headers);
         }
-        let makes_requests = makes_requests(program, &plan.units[unit].steps, program_facts.has_rows);
+        let makes_requests = makes_requests(program, &plan.units[unit].steps);
         let fresh = plan.units[unit].fresh;
         let mut in_frame = BTreeSet::new();
         if is_large {

@@ -46,8 +46,8 @@ impl Emit<'_, '_> {
     pub(super) fn end_if_pending(&mut self, id: TableId, record: Value) {
         let (pending, known) = (self.b.create_block(), self.b.create_block());
         self.b.ins().brif(record, known, &[], pending, &[]);
-        let is_resilient = self.program.tables[id].is_resilient();
-        let ending = if is_resilient { code::ROW_REFUSED } else { code::PENDING };
+        let waits = self.program.tables[id].waits_for_entries();
+        let ending = if waits { code::ROW_REFUSED } else { code::PENDING };
         self.cold_block(pending, |emit| emit.end_unit(ending, id.as_u32()));
         self.b.switch_to_block(known);
     }

@@ -10,6 +10,8 @@ use std::collections::HashSet;
 
 use ir::{HeaderId, SlotId};
 
+pub(crate) use stores::read_slots;
+
 /// Storage created by the compiler or declared inside a block. Its lifetime is decided after lowering.
 #[derive(Debug, Default)]
 pub struct ScopedStorage {

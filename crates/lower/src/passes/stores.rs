@@ -18,15 +18,7 @@ const ROUNDS: usize = 4;
 /// Removes instructions that write scoped slots that are never read.
 pub(super) fn remove_unread(program: &mut Program, scoped: &ScopedStorage) {
     for _ in 0..ROUNDS {
-        let mut read: HashSet<SlotId> = HashSet::new();
-        let mut visit = |used: StorageUse<'_>| {
-            if let StorageUse::Read(slot) = used {
-                read.insert(*slot);
-            }
-        };
-        program.bodies.values_mut().for_each(|body| body_uses(body, &mut visit));
-        let keys = program.tables.values_mut().flat_map(|table| &mut table.keys);
-        keys.for_each(|key| expr_uses(&mut key.expr, &mut visit));
+        let read = read_slots(program);
         let unread = |slot: &SlotId| scoped.slots.contains(slot) && !read.contains(slot);
         let mut changed = false;
         for block in program.bodies.values_mut().flat_map(|body| body.blocks.values_mut()) {
@@ -47,4 +39,18 @@ pub(super) fn remove_unread(program: &mut Program, scoped: &ScopedStorage) {
             return;
         }
     }
+}
+
+/// Returns the slots that an instruction, a terminator or a table's key reads.
+pub(crate) fn read_slots(program: &mut Program) -> HashSet<SlotId> {
+    let mut read: HashSet<SlotId> = HashSet::new();
+    let mut visit = |used: StorageUse<'_>| {
+        if let StorageUse::Read(slot) = used {
+            read.insert(*slot);
+        }
+    };
+    program.bodies.values_mut().for_each(|body| body_uses(body, &mut visit));
+    let keys = program.tables.values_mut().flat_map(|table| &mut table.keys);
+    keys.for_each(|key| expr_uses(&mut key.expr, &mut visit));
+    read
 }
