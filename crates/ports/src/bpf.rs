@@ -89,6 +89,8 @@ pub(crate) mod code {
     pub(crate) const AND: u8 = 0x57;
     /// `destination *= immediate`
     pub(crate) const MULTIPLY: u8 = 0x27;
+    /// `destination >>= immediate` (unsigned)
+    pub(crate) const SHIFT_RIGHT: u8 = 0x77;
     /// `if destination < immediate goto offset` (unsigned)
     pub(crate) const JUMP_LESS: u8 = 0xa5;
     /// `destination ^= immediate`

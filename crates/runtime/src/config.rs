@@ -49,7 +49,7 @@ pub struct RunConfig<S> {
     pub hooks: Vec<Box<dyn Hook<S>>>,
     /// The receivers of the switch's notifications, in the order in which they receive them.
     pub sinks: Vec<Arc<dyn NotificationSink>>,
-    /// Called at once when a port can be used no longer. The other ports go on.
+    /// Called at once when a port can be used no longer. The other ports continue.
     pub on_port_loss: PortLossCallback,
     /// Called in a live run when a program that was interpreted until then has been compiled.
     pub on_takeover: TakeoverCallback,
@@ -73,7 +73,7 @@ impl<S: PacketSwitch> RunConfig<S> {
     }
 
     /// Forwards in real time until `stop` is set, the limit is reached, or no port is left. A port that fails is taken
-    /// down; the others go on.
+    /// down; the others continue.
     ///
     /// # Errors
     /// If the process can open no more descriptors for the wakers of its threads.

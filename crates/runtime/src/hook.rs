@@ -26,6 +26,10 @@ pub trait Hook<S: PacketSwitch>: Send {
         false
     }
 
+    /// Notes that the loop has slept since the last turn, so the descriptor may be readable. A hook that reads
+    /// its descriptor only now and then while the loop is busy reads it in the next turn.
+    fn on_wake(&mut self) {}
+
     /// Returns a descriptor that is readable when there is work. It wakes a loop that sleeps.
     fn poll_fd(&self) -> Option<RawFd> {
         None
@@ -79,6 +83,11 @@ impl<S: PacketSwitch> HookList<S> {
     /// Returns the hooks, to poll them.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Box<dyn Hook<S>>> {
         self.0.iter_mut()
+    }
+
+    /// Calls [`Hook::on_wake`] of all hooks, after the loop has slept.
+    pub fn wake(&mut self) {
+        self.iter_mut().for_each(|hook| hook.on_wake());
     }
 
     /// Returns how long the loop may sleep, at most `longest`; zero if a hook has work.

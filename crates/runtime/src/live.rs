@@ -7,7 +7,7 @@ use crate::hook::HookList;
 use crate::limit::RunLimit;
 use crate::worker::Worker;
 
-/// Runs until the limit is reached or no port is left. A run without ports goes on for its hooks.
+/// Runs until the limit is reached or no port is left. A run without ports continues for its hooks.
 pub(crate) fn run<S: PacketSwitch>(worker: &mut Worker<S>, hooks: &mut HookList<S>, limit: RunLimit<'_>) {
     let clock = Clock::start();
     while !limit.is_reached() {
@@ -24,6 +24,7 @@ pub(crate) fn run<S: PacketSwitch>(worker: &mut Worker<S>, hooks: &mut HookList<
         let longest = hooks.sleep_limit(now, limit.longest_sleep());
         if !longest.is_zero() {
             worker.wait(now, longest, &hooks.poll_fds());
+            hooks.wake();
         }
     }
 }

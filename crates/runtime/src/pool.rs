@@ -167,6 +167,7 @@ impl<S: PacketSwitch> WorkerPool<S> {
                 let longest = hooks.sleep_limit(now, limit.longest_sleep());
                 if !longest.is_zero() {
                     owner.wait(now, longest, &hooks.poll_fds());
+                    hooks.wake();
                 }
             }
         });

@@ -136,8 +136,13 @@ impl<S: PacketSwitch> Worker<S> {
     /// Receives a batch from every port, processes it and transmits the result. Returns the number of received frames.
     pub fn poll(&mut self, clock: &Clock) -> usize {
         let count = (0..self.ports.as_slice().len()).map(|index| self.poll_port(index, clock)).sum();
-        if count == 0 && self.switch.next_event().is_some() {
-            self.step(clock.now(), &mut Vec::new());
+        if count == 0
+            && let Some(event) = self.switch.next_event()
+        {
+            let now = clock.now();
+            if event <= now {
+                self.step(now, &mut Vec::new());
+            }
         }
         count
     }

@@ -75,12 +75,34 @@ reasons! {
     OutOfFuel, "program-limit", "for running too long";
     /// A table with remote entries has not answered.
     NotYet, "table.not-ready", "because a table had not answered yet";
+    /// Too many packets wait for the entries of tables in the memory of servers.
+    TableQueueFull, "table.queue-full", "because too many packets wait for entries in the memory of servers";
+    /// No server with the part of the table that the packet needs is connected.
+    NoMemoryServer, "table.no-server", "because no memory server with the part of the table was connected";
+    /// No memory server gave a valid answer.
+    NoMemoryAnswer, "table.no-answer", "because no memory server gave a valid answer";
+    /// The switch stopped while the packet waited for an entry in the memory of a server.
+    TableWaitEnded, "table.stopped", "because the switch stopped while they waited for entries of a table";
     /// No store gave the switch the row that the packet needs, or the row was lost before its writes were acknowledged.
     RowUnavailable, "resilient.unavailable", "because no store gave or kept the row of their state";
+    /// All numbers of the pool of the packet's row are taken.
+    RowPoolExhausted, "resilient.pool-exhausted", "because all numbers of a pool are taken";
+    /// The stores have their maximum number of rows.
+    RowStoreFull, "resilient.store-full", "because the stores are full of resilient state";
+    /// The switch owns or asks for its maximum number of rows, or a table of resilient state is full.
+    RowSwitchFull, "resilient.switch-full", "because the switch has its maximum number of rows of resilient state";
+    /// The rows of the packet's group were moved away from the switch.
+    RowsAway, "resilient.away", "because their state was moved to other switches";
+    /// The switch stopped while the packet waited for a row, or its outputs for an acknowledgement.
+    RowWaitEnded, "resilient.stopped", "because the switch stopped while they waited for resilient state";
     /// Too many packets wait for rows or for acknowledgements.
     RowQueueFull, "resilient.hold-full", "because too many packets wait for resilient state";
+    /// The frame travelled with a write of its row, and did not return with the acknowledgement.
+    RowOutputLost, "resilient.output-lost", "because the stores did not return the frames that travelled with a write";
     /// The packet used a second row of resilient registers.
     SecondRow, "resilient.two-rows", "because they use two rows of resilient registers";
+    /// The packet used resilient registers whose last snapshot is older than their bound.
+    StaleSnapshot, "resilient.bound", "because the snapshot of resilient registers is older than its bound";
     /// The packet exceeded the limit of passes or copies.
     LoopLimit, "loop-limit", "by the limit on passes and copies of one packet";
 }

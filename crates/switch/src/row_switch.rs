@@ -8,13 +8,13 @@ use crate::{DropReason, Frame, Notification, PacketSwitch};
 /// Something that a packet sent and that must not be seen yet.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HeldOutput {
-    /// What it waits for.
+    /// The condition for which it waits.
     pub dependency: Dependency,
     /// The output.
     pub output: Output,
 }
 
-/// What a packet sent.
+/// The outputs of a packet.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Output {
     /// A frame. It is counted as sent.
@@ -33,11 +33,18 @@ pub trait RowSwitch: PacketSwitch {
     /// further ones are dropped ([`DropReason::RowQueueFull`]).
     fn own_rows(&mut self, max_parked: usize);
 
-    /// Removes and returns the rows that packets began to wait for since the last call.
+    /// Whether packets began to wait for rows, or outputs are held, since both were taken.
+    fn has_waiting(&self) -> bool;
+
+    /// Removes and returns the rows that packets began to wait for since the last call. An entry of an `@elastic` table
+    /// is there once for each packet that does, other rows only for the first one.
     fn take_awaited(&mut self) -> Vec<StateRow>;
 
     /// Returns the number of packets that wait for a row.
     fn parked(&self, row: StateRow) -> usize;
+
+    /// Returns the number of packets that wait for rows.
+    fn all_parked(&self) -> usize;
 
     /// Lets the packets that wait for a row run in the next step, before any other packet.
     fn resume(&mut self, row: StateRow);
@@ -49,6 +56,17 @@ pub trait RowSwitch: PacketSwitch {
     /// Drops the packets that wait for a row.
     fn drop_parked(&mut self, row: StateRow, reason: DropReason);
 
+    /// Drops all packets that wait for rows.
+    fn drop_all_parked(&mut self, reason: DropReason);
+
+    /// Exchanges the outputs since the last call that depend on writes of rows, oldest first, for an empty list, whose
+    /// memory is used for the next.
+    fn swap_held(&mut self, into: &mut Vec<HeldOutput>);
+
     /// Removes and returns the outputs since the last call that depend on writes of rows, oldest first.
-    fn take_held(&mut self) -> Vec<HeldOutput>;
+    fn take_held(&mut self) -> Vec<HeldOutput> {
+        let mut held = Vec::new();
+        self.swap_held(&mut held);
+        held
+    }
 }

@@ -17,5 +17,5 @@ pub use description::V1Model;
 pub use jit::{Probe, ProbedPart};
 pub use switch::{
     CPU_PORT, Config, DROP_PORT, Executor, Image, LoadError, MAX_PORT, Path, PathCount, PathReason, Switch,
-    WIDEST_PORT, drop_port, max_port,
+    TinySettings, WIDEST_PORT, drop_port, max_port,
 };

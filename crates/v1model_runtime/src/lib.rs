@@ -13,8 +13,9 @@ use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use elastic_switch::ElasticSwitch;
 use lab_live::{DaemonConnection, DaemonSettings, LabError, LiveNetwork, ProcessArguments};
-use resilient_switch::ResilientSwitch;
+use resilient_switch::{InBandSwitch, ResilientSwitch};
 use runtime::{RunConfig, RunHandle, RunReport};
 use v1model::Switch;
 
@@ -37,6 +38,17 @@ pub fn run_resilient(
     config.run_live(stop)
 }
 
+/// Forwards in real time with tables in the memory of servers: [`RunConfig::run_live`].
+///
+/// # Errors
+/// As [`run_live`].
+pub fn run_elastic(
+    config: RunConfig<ElasticSwitch<Switch>>,
+    stop: &AtomicBool,
+) -> io::Result<RunReport<ElasticSwitch<Switch>>> {
+    config.run_live(stop)
+}
+
 /// Forwards in real time in a thread of its own: [`RunConfig::spawn_live`].
 ///
 /// # Errors
@@ -55,7 +67,7 @@ pub fn run_offline(config: RunConfig<Switch>) -> RunReport<Switch> {
 /// # Errors
 /// If the network cannot be created.
 pub fn run_lab_daemon(
-    network: Arc<dyn LiveNetwork<Switch = Switch>>,
+    network: Arc<dyn LiveNetwork<Switch = InBandSwitch<Switch>>>,
     settings: &DaemonSettings,
     arguments: Arc<dyn ProcessArguments>,
     starter: &mut dyn Write,
@@ -69,7 +81,7 @@ pub fn run_lab_daemon(
 /// If the switch cannot start.
 pub fn run_lab_switch(
     daemon: DaemonConnection,
-    network: Arc<dyn LiveNetwork<Switch = Switch>>,
+    network: Arc<dyn LiveNetwork<Switch = InBandSwitch<Switch>>>,
     lab: &str,
     switch: &str,
     seed: u64,

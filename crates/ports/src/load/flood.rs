@@ -22,6 +22,8 @@ const OFFERED: i32 = 0;
 const MADE: i32 = 1;
 /// An odd multiplier that spreads the frames that are sent evenly.
 const SPREAD: i32 = 37;
+/// Number of frames after which others of 64 are in the share of a mix.
+const MIX_TURN: u32 = 1024;
 /// Number of bytes rewritten in each frame: its memory comes back as the receiver left it, and a forwarding kernel
 /// modifies it in place.
 const RESTORED: usize = 64;
@@ -47,6 +49,34 @@ impl Vary {
     fn end(&self) -> usize {
         (self.offset + 4).max(self.balance.map_or(0, |balance| balance + 2))
     }
+}
+
+/// Four bytes that some of the frames have in place of others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FrameMix {
+    /// Offset of the bytes. They are written after a [`Vary`] that overlaps.
+    pub offset: usize,
+    /// The bytes.
+    pub bytes: [u8; 4],
+    /// Number of frames in 64 that have them, spread evenly. Frames with one value of a varied field are sometimes
+    /// among them and sometimes not.
+    pub share: u32,
+}
+
+impl FrameMix {
+    /// Returns the end of the bytes.
+    fn end(&self) -> usize {
+        self.offset + self.bytes.len()
+    }
+}
+
+/// Differences between the frames of a flood.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FrameVariety {
+    /// A field that counts.
+    pub vary: Option<Vary>,
+    /// Bytes of a share of the frames.
+    pub mix: Option<FrameMix>,
 }
 
 /// A flood of frames out of an interface.
@@ -81,12 +111,24 @@ impl Flood {
     /// # Panics
     /// Panics if `sent` is more than 64.
     pub fn thinned(interface: &str, frame: &[u8], vary: Option<Vary>, sent: u32) -> Result<Flood, PortError> {
-        assert!(sent <= SHARES, "a share of 64");
+        Self::various(interface, frame, FrameVariety { vary, mix: None }, sent)
+    }
+
+    /// Like [`thinned`](Self::thinned), with all kinds of differences between the frames.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    ///
+    /// # Panics
+    /// Panics if `sent` or the share of the mix is more than 64.
+    pub fn various(interface: &str, frame: &[u8], variety: FrameVariety, sent: u32) -> Result<Flood, PortError> {
+        let most = variety.mix.map_or(sent, |mix| sent.max(mix.share));
+        assert!(most <= SHARES, "a share of 64");
         let failed = |what| move |source| PortError::system(what, interface, "cap_bpf,cap_net_admin", source);
         let socket = std::net::UdpSocket::bind("0.0.0.0:0").map_err(failed("opening a socket"))?;
         let index = Interface::new(socket.as_fd(), interface).index().map_err(failed("looking up the interface"))?;
         let count = bpf::create_map(MapKind::PerCpuArray, 8, 2).map_err(failed("creating a BPF map"))?;
-        let program = bpf::load_xdp(&program(index, frame, &count, vary, sent), 0)
+        let program = bpf::load_xdp(&program(index, frame, &count, variety, sent), 0)
             .map_err(failed("loading a sending program"))?;
         Ok(Flood { interface: interface.to_owned(), program, frame: frame.to_vec(), count })
     }
@@ -113,29 +155,31 @@ impl Flood {
     }
 }
 
-fn program(index: c_int, frame: &[u8], count: &OwnedFd, vary: Option<Vary>, sent: u32) -> Vec<u64> {
+fn program(index: c_int, frame: &[u8], count: &OwnedFd, variety: FrameVariety, sent: u32) -> Vec<u64> {
     let redirect = [
         instruction(code::MOVE, 1, 0, 0, index),
         instruction(code::MOVE, 2, 0, 0, 0),
         instruction(code::CALL, 0, 0, 0, REDIRECT),
         instruction(code::EXIT, 0, 0, 0, 0),
     ];
-    let vary = vary.filter(|vary| vary.end() <= frame.len());
+    let vary = variety.vary.filter(|vary| vary.end() <= frame.len());
+    let mix = variety.mix.filter(|mix| mix.end() <= frame.len());
     // Instructions that write to each frame, whose address is in r2; the value of the field is in r7, its complement in
-    // r8.
+    // r8, the number of frames before in r9.
     let mut writes = Vec::new();
     let restored = frame.len().min(RESTORED) / 4 * 4;
     for (word, at) in frame[..restored].chunks_exact(4).zip((0..).step_by(4)) {
         let word = i32::from_ne_bytes([word[0], word[1], word[2], word[3]]);
         writes.push(instruction(code::STORE_IMMEDIATE_U32, 2, 0, at, word));
     }
-    let end = restored.max(vary.map_or(0, |vary| vary.end()));
+    let end = restored.max(vary.map_or(0, |vary| vary.end())).max(mix.map_or(0, |mix| mix.end()));
     if let Some(Vary { offset, balance, .. }) = vary {
         if let Some(balance) = balance {
             writes.push(instruction(code::STORE_U16, 2, 8, balance as i16, 0));
         }
         writes.push(instruction(code::STORE_U32, 2, 7, offset as i16, 0));
     }
+    writes.extend(mix.iter().flat_map(mixing));
     let mut work = vec![
         instruction(code::LOAD_U32, 2, 6, 0, 0),
         instruction(code::LOAD_U32, 3, 6, 4, 0),
@@ -173,6 +217,21 @@ fn thinning(count: &OwnedFd, sent: u32) -> Vec<u64> {
     program
 }
 
+/// Generates code that writes the bytes of a mix to its share of the frames.
+fn mixing(mix: &FrameMix) -> [u64; 7] {
+    let least = (SHARES - mix.share) as i32;
+    [
+        // r1 = (the number * SPREAD + the number / 1024) % SHARES
+        instruction(code::MOVE_REGISTER, 1, 9, 0, 0),
+        instruction(code::SHIFT_RIGHT, 1, 0, 0, MIX_TURN.ilog2() as i32),
+        instruction(code::MULTIPLY, 9, 0, 0, SPREAD),
+        instruction(code::ADD_REGISTER, 1, 9, 0, 0),
+        instruction(code::AND, 1, 0, 0, SHARES as i32 - 1),
+        instruction(code::JUMP_LESS, 1, 0, 1, least),
+        instruction(code::STORE_IMMEDIATE_U32, 2, 0, mix.offset as i16, i32::from_ne_bytes(mix.bytes)),
+    ]
+}
+
 /// Generates code that loads the address of a map's element into r0, or 0.
 fn element(map: &OwnedFd, index: i32) -> Vec<u64> {
     let [load_low, load_high] = load_map(1, map.as_fd());
@@ -195,6 +254,7 @@ fn counted(count: &OwnedFd, vary: Option<Vary>, behind: i16) -> Vec<u64> {
         instruction(code::MOVE_REGISTER, 1, 7, 0, 0),
         instruction(code::ADD, 1, 0, 0, 1),
         instruction(code::STORE_U64, 0, 1, 0, 0),
+        instruction(code::MOVE_REGISTER, 9, 7, 0, 0),
     ];
     if let Some(Vary { first, count: values, .. }) = vary {
         let mask = (1 << values.clamp(1, 1 << 30).ilog2()) - 1;

@@ -23,7 +23,7 @@ mod sink;
 mod throughput;
 
 pub use crate::interface::payload_len;
-pub use flood::{Flood, Vary};
+pub use flood::{Flood, FrameMix, FrameVariety, Vary};
 pub use latency::{LATENCY_RATE_PPS, measure_latency};
 pub use link::Link;
 pub use pace::Pace;

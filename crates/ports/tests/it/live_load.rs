@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use crate::live::{Hosts, Place, Suite, TEST_TIMEOUT, Wire};
 use ports::load::{
-    Arrived, Flood, Link, LoadError, LoadPath, Pace, Sink, ThroughputTest, Vary, measure_latency, payload_len,
+    Arrived, Flood, FrameMix, FrameVariety, Link, LoadError, LoadPath, Pace, Sink, ThroughputTest, Vary,
+    measure_latency, payload_len,
 };
 use ports::namespace::{Namespace, Offload, veth};
 use ports::{AfPacketPort, Frame, Port, XdpPort, XdpSettings};
@@ -17,6 +18,7 @@ pub const SUITE: Suite = Suite {
     tests: &[
         ("a flood reaches a sink whole", flood),
         ("the field of a flood counts", varied),
+        ("a share of a flood has other bytes", mixed),
         ("a thinned flood sends its share", thinned),
         ("paced frames reach a sink through a wire", paced),
         ("trials and latencies between two interfaces count what arrives", measured),
@@ -114,6 +116,31 @@ fn varied(router: &Namespace) {
         batch.retain(|frame| frame[12..14] == [0x88, 0xb5]);
     }
     assert!(batch.iter().all(|received| received[..] == frame(60)));
+}
+
+fn mixed(router: &Namespace) {
+    let hosts = Hosts::new(router);
+    let mut port = XdpPort::open("r1", XdpSettings::default()).unwrap();
+    let vary = Vary { offset: 14, first: 0, count: 64, balance: None };
+    let mix = FrameMix { offset: 22, bytes: [1, 2, 3, 4], share: 16 };
+    let variety = FrameVariety { vary: Some(vary), mix: Some(mix) };
+    let flood = hosts.h1.enter(|| Flood::various("eth0", &frame(60), variety, 64).unwrap()).unwrap();
+    let mut batch: Vec<Frame> = Vec::new();
+    let deadline = Instant::now() + TEST_TIMEOUT;
+    for sent in [64, 128, 192, 256] {
+        hosts.h1.enter(|| flood.send(64).unwrap()).unwrap();
+        while batch.len() < sent {
+            assert!(Instant::now() < deadline, "{} frames", batch.len());
+            port.receive_frames(&mut batch, 64).unwrap();
+            batch.retain(|frame| frame[12..14] == [0x88, 0xb5]);
+        }
+    }
+    let marked = batch.iter().filter(|frame| frame[22..26] == [1, 2, 3, 4]).count();
+    // Each call may run on another processor, with a count of its own, but a call is a whole turn.
+    assert_eq!((batch.len(), marked), (256, 64));
+    let other = frame(60);
+    assert!(batch.iter().all(|frame| frame[22..26] == [1, 2, 3, 4] || frame[22..26] == other[22..26]));
+    assert!(batch.iter().all(|frame| frame[18..22] == other[18..22] && frame[26..] == other[26..]));
 }
 
 fn paced(router: &Namespace) {

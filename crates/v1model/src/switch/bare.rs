@@ -31,6 +31,8 @@ impl Switch {
                 left += batch.finished_all(done).filter(|ended| ended.output_start().is_some()).count();
             }
         }
+        // Nothing leaves, so nothing depends on a write.
+        self.objects.take_inline_dependencies(&mut Vec::new());
         self.in_place = Some(lent);
         Some(left)
     }

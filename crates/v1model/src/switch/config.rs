@@ -4,6 +4,7 @@ use ir::Program;
 use switch::PortId;
 
 use super::layout::LoadError;
+use super::tiny::TinySettings;
 
 /// The port that means "drop" where ports have nine bits, as in the shipped `v1model.p4`.
 pub const DROP_PORT: u32 = 511;
@@ -42,6 +43,8 @@ pub struct Config {
     pub max_notifications: usize,
     /// The executor of the program.
     pub executor: Executor,
+    /// The settings of tiny packet programs, if they are executed. It can be changed later.
+    pub tiny_programs: Option<TinySettings>,
 }
 
 /// The executor of a program. Traces are always interpreted.
@@ -70,6 +73,7 @@ impl Default for Config {
             max_work: 40 * 512,
             max_notifications: 65_536,
             executor: Executor::default(),
+            tiny_programs: None,
         }
     }
 }

@@ -106,7 +106,7 @@ impl Switch {
         self.chosen = chosen;
     }
 
-    /// Lets copies of a packet pass egress, and sends the first `sent` of them. Returns the port of the copy behind
+    /// Lets copies of a packet pass egress, and sends the first `sent` of them. Returns the port of the copy after
     /// these, if it passes egress: the packet has become that copy. `class` is the queue that a mirror session chose.
     fn pass_copies(
         &mut self,

@@ -184,19 +184,26 @@ impl Switch {
     /// Sends a packet to a port or to the control plane.
     fn transmit<R: Recorder>(
         &mut self,
-        packet: Box<Packet>,
-        data: Vec<u8>,
+        mut packet: Box<Packet>,
+        mut data: Vec<u8>,
         leaving: Leaving,
         output: &mut Vec<Frame>,
         recorder: &mut R,
     ) {
-        let port = leaving.port;
+        let mut port = leaving.port;
+        let to_controller = self.config.cpu_port == Some(port);
+        let tiny = packet.tiny.take().filter(|_| !to_controller);
+        if let Some(tiny) = &tiny {
+            tiny.put_back(&mut data);
+        }
         if let Some(reason) = self.obstacle(port, data.len()) {
             return self.drop_at_port(packet, reason, port, recorder);
         }
         self.ports.count_tx(&mut self.registry, port, data.len());
         self.queues.sent(port, leaving.at, data.len());
-        let to_controller = self.config.cpu_port == Some(port);
+        if let Some(tiny) = &tiny {
+            port = self.run_tiny(tiny, packet.ingress_port, &mut data, leaving);
+        }
         if let Some(state) = packet.state.interpreted() {
             recorder.sent(packet.pass, port.0, to_controller, &data, &self.program, state);
         }

@@ -6,7 +6,7 @@
 //! leaves the driver's memory. If it must wait or outgrows its headroom, a copy with all its state continues on the
 //! slow path like any other packet of the switch. So do its clones and replicas. The two paths differ only in time.
 
-use engine::Now;
+use engine::{InlineDependency, Now};
 use jit::{DeferredRequest, InPlacePacket, UnitOutcome, WaitingRequests};
 use switch::{Device, DropReason, Egress, Frame, FrameMut, PRIORITIES, PortId, Time};
 
@@ -15,10 +15,13 @@ use super::ingress::judge;
 use super::packet::{Instance, Leaving, Work};
 use super::paths::{Path, PathReason};
 use super::rows::is_refused;
-use super::state::{Machine, Slots, result, unit};
+use super::state::{MAX_KEPT_START, Machine, Slots, result, unit};
 use super::tally::BatchTally;
 use super::together::FrameGroup;
 use super::waiting;
+
+/// The start of a packet.
+pub(super) type KeptStart = [u8; MAX_KEPT_START];
 
 /// Scratch state that is reused for each packet.
 #[derive(Debug)]
@@ -29,11 +32,15 @@ pub(super) struct InPlace {
     /// The packets as received, one after the other, for programs that may request them, and the end of each.
     pub originals: Vec<u8>,
     pub ends: Vec<usize>,
+    /// The starts of the packets of a batch, if these suffice.
+    pub starts: Box<[KeptStart; jit::BATCH]>,
     /// Frames that left on the slow path.
     pub made: Vec<Frame>,
-    /// What packets of a batch requested.
+    /// The requests of the packets of a batch.
     pub deferred: Vec<DeferredRequest>,
     pub waiting: WaitingRequests,
+    /// Packets of a batch whose outputs wait for rows.
+    pub depending: Vec<InlineDependency>,
 }
 
 impl InPlace {
@@ -44,9 +51,11 @@ impl InPlace {
             again: packet(),
             originals: Vec::new(),
             ends: Vec::new(),
+            starts: Box::new([[0; MAX_KEPT_START]; jit::BATCH]),
             made: Vec::new(),
             deferred: Vec::new(),
             waiting: WaitingRequests::default(),
+            depending: Vec::new(),
         }
     }
 }
@@ -66,7 +75,7 @@ pub(super) enum PassResult {
 pub(super) struct ReceivedPacket<'a> {
     pub at: Time,
     pub by: PortId,
-    /// The packet as received, for programs that may request it.
+    /// The packet as received, for programs that may request it; only its start, for those whose packets wait for rows.
     pub original: &'a [u8],
     /// The step at which egress begins, if one unit can run everything outside a batch.
     pub whole: Option<usize>,
@@ -140,7 +149,7 @@ impl Switch {
                 let frames = &mut batch[number..];
                 let is_odd = |frame: &mut L| {
                     let (room, start) = frame.headroom();
-                    !lengths.contains(&(room.len() - start))
+                    !lengths.contains(&(room.len() - start)) || self.has_tiny_program(&room[start..])
                 };
                 let most = frames.len().min(jit::BATCH);
                 let count = frames[..most].iter_mut().position(is_odd).unwrap_or(most);
@@ -154,9 +163,14 @@ impl Switch {
             let frame = &mut batch[number];
             let (room, start) = frame.headroom();
             let length = room.len() - start;
-            if !direct || !lengths.contains(&length) {
+            let has_program = self.has_tiny_program(&room[start..]);
+            if !direct || !lengths.contains(&length) || has_program {
                 let data = room[start..].to_vec();
-                let reason = if direct { PathReason::FrameLength } else { PathReason::PortDown };
+                let reason = match (direct, has_program) {
+                    (false, _) => PathReason::PortDown,
+                    (true, true) => PathReason::TinyProgram,
+                    (true, false) => PathReason::FrameLength,
+                };
                 self.paths.add(Path::Copied, Some(reason), 1);
                 self.take(now, Frame { port, data }, &mut lent.made);
                 output.extend(lent.made.drain(..).map(Egress::Owned));
@@ -248,14 +262,14 @@ impl Switch {
         self.objects.begin_pass(None);
         if let Some(egress_begins) = came.whole {
             let outcome = lent.run(unit::WHOLE, &mut self.objects, now);
-            if !self.end_pass_in_place(outcome, came, output) {
+            if !self.end_pass_in_place(lent, outcome, came, output) {
                 return PassResult::Gone;
             }
             self.count_parser_error(lent.parser_error());
             return self.after_whole(lent, outcome, egress_begins, came, output);
         }
         let outcome = lent.run(unit::INGRESS, &mut self.objects, now);
-        if !self.end_pass_in_place(outcome, came, output) {
+        if !self.end_pass_in_place(lent, outcome, came, output) {
             return PassResult::Gone;
         }
         self.count_parser_error(lent.parser_error());
@@ -422,7 +436,7 @@ impl Switch {
     ) -> PassResult {
         let (port, to_controller) = (leaving.port, self.config.cpu_port == Some(leaving.port));
         let max_bytes = output.max_bytes as usize;
-        // What is held leaves the driver's memory.
+        // Held outputs are copied from the driver's memory.
         let in_place = start.filter(|_| !to_controller && !self.must_hold());
         let mut data = if in_place.is_some() { Vec::new() } else { copy() };
         data.truncate(max_bytes);

@@ -425,6 +425,7 @@ impl Switch {
         let depth = self.queues.depth(port, priority);
         packet.state.set(standard.enq_timestamp, now.as_us());
         packet.state.set(standard.enq_qdepth, depth as u64);
+        self.note_queue(&mut packet, port, priority, depth);
         if self.queues.is_open(port, priority) {
             self.ports.count_enqueue(&mut self.registry, port, priority, true, 0);
             self.work.push_back(Work::Egress(packet, Leaving { port, at: now, depth: 0 }));

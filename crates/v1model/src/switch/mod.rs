@@ -39,6 +39,7 @@ mod state;
 mod stats;
 mod takeover;
 mod tally;
+mod tiny;
 mod together;
 mod trace;
 mod values;
@@ -60,6 +61,7 @@ pub use config::{CPU_PORT, Config, DROP_PORT, Executor, MAX_PORT, WIDEST_PORT, d
 pub use image::Image;
 pub use layout::LoadError;
 pub use paths::{Path, PathCount, PathReason};
+pub use tiny::TinySettings;
 
 use idle::Idle;
 use layout::Layout;
@@ -110,6 +112,8 @@ pub struct Switch {
     role: workers::WorkerRole,
     /// Packets and outputs that wait for rows, if these are under ownership.
     rows: Option<Box<RowQueues>>,
+    /// Tiny packet programs, if they are executed.
+    tiny: Option<Box<tiny::TinyPrograms>>,
 }
 
 impl Switch {
@@ -160,7 +164,8 @@ impl Switch {
         for (port, bps) in config.bandwidths.iter().filter(|(port, _)| ports.contains(*port)) {
             queues.set_port_bandwidth(*port, Some(*bps));
         }
-        Ok(Switch {
+        let tiny_programs = config.tiny_programs.clone();
+        let mut switch = Switch {
             idle: Idle::new(&program),
             objects,
             in_place: machine.as_deref().map(in_place::InPlace::new).map(Box::new),
@@ -185,9 +190,12 @@ impl Switch {
             trace_number: 0,
             role: workers::WorkerRole::default(),
             rows: None,
+            tiny: None,
             program,
             config,
-        })
+        };
+        switch.set_tiny_programs(tiny_programs);
+        Ok(switch)
     }
 
     /// Whether packets are run by machine code.
@@ -409,7 +417,7 @@ impl Switch {
 
     /// Counts a received frame and queues its first pass, or drops it.
     fn receive<R: Recorder>(&mut self, now: Time, frame: Frame, recorder: &mut R) {
-        let Frame { port, data } = frame;
+        let Frame { port, mut data } = frame;
         self.work_left = self.config.max_work;
         let reason = if !self.ports.contains(port) {
             Some(DropReason::NoIngressPort)
@@ -423,7 +431,9 @@ impl Switch {
             None
         };
         self.ports.count_rx(&mut self.registry, port, data.len());
-        let packet = self.packet(data, port, recorder);
+        let tiny = if reason.is_none() { self.peel(&mut data, now) } else { None };
+        let mut packet = self.packet(data, port, recorder);
+        packet.tiny = tiny;
         match reason {
             Some(reason) => self.drop_packet(packet, reason, recorder),
             None => self.work.push_back(Work::Ingress(packet, now)),

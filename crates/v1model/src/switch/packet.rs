@@ -7,6 +7,7 @@ use switch::{DropReason, PortId, Time};
 use super::Switch;
 use super::ingress::BlockFailure;
 use super::state::{Slots, State};
+use super::tiny::TinyPacket;
 
 /// Maximum number of packets kept for reuse.
 const MAX_SPARE: usize = 1024;
@@ -42,6 +43,8 @@ pub(super) struct Packet {
     pub row: Option<Dependency>,
     /// Rows that do not exist: it has waited for the stores to say so.
     pub missing: Vec<MissingRow>,
+    /// Its tiny packet program, if it has one and these are executed.
+    pub tiny: Option<Box<TinyPacket>>,
     /// Its trace, 0 for none, and its pass there.
     pub trace: u64,
     pub pass: usize,
@@ -124,6 +127,7 @@ impl Switch {
                 parsed_bytes: 0,
                 row: None,
                 missing: Vec::new(),
+                tiny: None,
                 trace: 0,
                 pass: 0,
             })
@@ -157,6 +161,7 @@ impl Switch {
         let mut packet = self.blank(data, parent.state.interpreted().is_some());
         packet.ingress_port = parent.ingress_port;
         packet.passes = parent.passes + 1;
+        packet.tiny.clone_from(&parent.tiny);
         (packet.trace, packet.pass) = (parent.trace, pass);
         packet
     }
@@ -174,12 +179,14 @@ impl Switch {
         copy.parsed_bytes = parent.parsed_bytes;
         copy.row = parent.row;
         copy.missing.clear();
+        copy.tiny.clone_from(&parent.tiny);
         (copy.trace, copy.pass) = (parent.trace, pass);
         copy
     }
 
     /// Keeps a packet for reuse.
-    pub(super) fn recycle(&mut self, packet: Box<Packet>) {
+    pub(super) fn recycle(&mut self, mut packet: Box<Packet>) {
+        packet.tiny = None;
         // Only packets of the executor that runs without a trace are kept.
         let usual = packet.state.interpreted().is_none() == self.machine.is_some();
         if usual && self.spare.len() < MAX_SPARE {

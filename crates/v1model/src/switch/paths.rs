@@ -41,6 +41,8 @@ pub enum PathReason {
     PortDown,
     /// The frame is shorter or longer than the switch accepts.
     FrameLength,
+    /// The packet has a tiny packet program.
+    TinyProgram,
     /// The program cloned the packet.
     Cloned,
     /// The program resubmitted the packet.
@@ -55,7 +57,8 @@ pub enum PathReason {
     Queued,
     /// The outgoing packet could not be assembled in its buffer.
     Moved,
-    /// The packet wrote resilient state, read what was not acknowledged, or waited for its row.
+    /// The packet waited for its row of resilient state, or wrote it, or read what was not acknowledged, outside a
+    /// batch.
     Resilient,
 }
 
@@ -66,6 +69,7 @@ impl fmt::Display for PathReason {
             PathReason::Stopped => "an assert or assume was false, or a loop did not end",
             PathReason::Interpreted => "the interpreter runs the program",
             PathReason::PortDown => "the ingress port is down",
+            PathReason::TinyProgram => "the packet has a tiny packet program",
             PathReason::FrameLength => "the frame is shorter or longer than the switch accepts",
             PathReason::Cloned => "the program called clone",
             PathReason::Resubmitted => "the program called resubmit",
@@ -90,6 +94,7 @@ impl PathReason {
             PathReason::Interpreted => "run the program as machine code",
             PathReason::PortDown => "bring the port up",
             PathReason::FrameLength => "send frames of 1 to 10,240 bytes",
+            PathReason::TinyProgram => "put programs into a sample of the packets",
             PathReason::Cloned | PathReason::Resubmitted | PathReason::Recirculated | PathReason::Requested => {
                 "the call takes a packet out of its batch: make it only for the packets that need it"
             }
@@ -98,7 +103,7 @@ impl PathReason {
                  others"
             }
             PathReason::Moved => "emit at most 256 bytes more than the packet had",
-            PathReason::Resilient => "write only values that have changed: a value that is there already costs nothing",
+            PathReason::Resilient => "use such state in ingress only: packets that write it stay in their batch then",
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Lets packets wait for rows of `@resilient` state, and keeps back what must wait for their acknowledgement.
 //!
 //! A pass, one run of ingress or egress, uses one row of registers at most. If the switch does not own the row, the
-//! effects of the pass are undone, and the packet is *parked* as it was before the pass. What a packet sends after it
-//! wrote a row, or read one with unacknowledged writes, is *held*: frames, copies, digests, packet-ins.
+//! effects of the pass are undone, and the packet is *parked* as it was before the pass. The output of a packet after
+//! it wrote a row, or read a row with unacknowledged writes, is *held*: frames, copies, digests, packet-ins.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -58,7 +58,7 @@ impl Switch {
         Some(before)
     }
 
-    /// Ends a pass that completed: what the packet sends from now on depends on what it did.
+    /// Ends a pass that completed: later outputs of the packet depend on it.
     pub(super) fn end_pass(&mut self, packet: &mut Packet) {
         if let Some(rows) = &mut self.rows {
             packet.row = self.objects.end_pass();
@@ -99,7 +99,8 @@ impl Switch {
         let reason = match (refusal, again) {
             (RowRefusal::Absent(row), Some(again)) if rows.parked_packets < rows.max_parked => {
                 let queue = rows.parked.entry(row).or_default();
-                if queue.is_empty() {
+                // The packets of an elastic entry are followed to each key that they wait for.
+                if queue.is_empty() || self.objects.is_elastic_row(row) {
                     rows.awaited.push(row);
                 }
                 queue.push_back(again);
@@ -110,9 +111,10 @@ impl Switch {
                 if !rows.parked.contains_key(&row) {
                     self.objects.forget_row(row);
                 }
-                DropReason::RowQueueFull
+                if self.objects.is_elastic_row(row) { DropReason::TableQueueFull } else { DropReason::RowQueueFull }
             }
             (RowRefusal::Second(_), _) => DropReason::SecondRow,
+            (RowRefusal::Stale(_), _) => DropReason::StaleSnapshot,
         };
         self.drops.count(&mut self.registry, reason, 0);
         Some(reason)
@@ -122,6 +124,7 @@ impl Switch {
     /// dropped because of one.
     pub(super) fn end_pass_in_place(
         &mut self,
+        lent: &InPlacePacket<'_>,
         outcome: UnitOutcome,
         came: ReceivedPacket<'_>,
         output: &mut PacketOutput<'_>,
@@ -133,8 +136,13 @@ impl Switch {
             self.end_running_pass();
             return true;
         };
+        debug_assert_eq!(came.passes, 0, "a packet that passes again leaves its buffer before");
         output.record_copy(PathReason::Resilient);
-        let again = self.packet(came.original.to_vec(), came.by, &mut ());
+        let is_kept = self.machine.as_ref().is_some_and(|machine| machine.keeps_original);
+        let mut received = lent.input().to_vec();
+        let kept = if is_kept { came.original.len().min(received.len()) } else { 0 };
+        received[..kept].copy_from_slice(&came.original[..kept]);
+        let again = self.packet(received, came.by, &mut ());
         self.refuse(refusal, Some(Work::Ingress(again, came.at)));
         false
     }
@@ -147,13 +155,11 @@ impl Switch {
         came: ReceivedPacket<'_>,
         output: &mut PacketOutput<'_>,
     ) -> bool {
-        if lent.take_pending_pass() {
-            self.objects.begin_pass(None);
-        }
-        self.end_pass_in_place(outcome, came, output)
+        lent.take_over_pass(&mut self.objects);
+        self.end_pass_in_place(lent, outcome, came, output)
     }
 
-    /// Ends a pass that completed. What is sent from now on depends on it.
+    /// Ends a pass that completed. Later outputs depend on it.
     pub(super) fn end_running_pass(&mut self) {
         if let Some(rows) = &mut self.rows {
             rows.current = self.objects.end_pass();
@@ -167,7 +173,7 @@ impl Switch {
         }
     }
 
-    /// Whether what is sent now must wait.
+    /// Whether current outputs must wait.
     pub(super) fn must_hold(&self) -> bool {
         self.rows.as_ref().is_some_and(|rows| rows.waits_for().is_some())
     }
@@ -177,7 +183,7 @@ impl Switch {
         self.rows.as_ref().and_then(|rows| rows.current)
     }
 
-    /// Forgets the running pass: what is sent next belongs to no packet, or to another.
+    /// Forgets the running pass: later outputs belong to no packet, or to another one.
     pub(super) fn leave_pass(&mut self) {
         if let Some(rows) = &mut self.rows {
             rows.current = None;
@@ -218,12 +224,21 @@ impl RowSwitch for Switch {
         self.rows = Some(Box::new(RowQueues { max_parked, ..RowQueues::default() }));
     }
 
+    #[inline]
+    fn has_waiting(&self) -> bool {
+        self.rows.as_ref().is_some_and(|rows| !rows.awaited.is_empty() || !rows.held.is_empty())
+    }
+
     fn take_awaited(&mut self) -> Vec<StateRow> {
         self.rows.as_mut().map(|rows| std::mem::take(&mut rows.awaited)).unwrap_or_default()
     }
 
     fn parked(&self, row: StateRow) -> usize {
         self.rows.as_ref().and_then(|rows| rows.parked.get(&row)).map_or(0, VecDeque::len)
+    }
+
+    fn all_parked(&self) -> usize {
+        self.rows.as_ref().map_or(0, |rows| rows.parked_packets)
     }
 
     fn resume(&mut self, row: StateRow) {
@@ -258,7 +273,15 @@ impl RowSwitch for Switch {
         }
     }
 
-    fn take_held(&mut self) -> Vec<HeldOutput> {
-        self.rows.as_mut().map(|rows| std::mem::take(&mut rows.held)).unwrap_or_default()
+    fn drop_all_parked(&mut self, reason: DropReason) {
+        let rows: Vec<StateRow> = self.rows.iter().flat_map(|rows| rows.parked.keys().copied()).collect();
+        rows.into_iter().for_each(|row| self.drop_parked(row, reason));
+    }
+
+    fn swap_held(&mut self, into: &mut Vec<HeldOutput>) {
+        into.clear();
+        if let Some(rows) = &mut self.rows {
+            std::mem::swap(&mut rows.held, into);
+        }
     }
 }

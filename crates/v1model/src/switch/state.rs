@@ -212,6 +212,9 @@ pub(super) struct Machine {
     pub compiled: NativeProgram,
     /// Whether the packet as received may be requested after code ran on it.
     pub keeps_original: bool,
+    /// Number of bytes at the start of each packet of a batch that are kept instead of the packet: code changes no
+    /// others.
+    pub kept_start: Option<usize>,
     /// The step of [`unit::WHOLE`] at which egress begins.
     pub egress_begins: usize,
     /// Whether the length that a packet has in egress is read.
@@ -230,6 +233,9 @@ pub(super) struct Machine {
     /// [`Layout::metadata`] in the frames of the machine code.
     pub metadata: SlotSet,
 }
+
+/// Maximum number of bytes at the start of a packet that are kept instead of the complete packet.
+pub(super) const MAX_KEPT_START: usize = 64;
 
 /// Whether the parser or ingress writes to a slot.
 fn writes_early(program: &Program, layout: &Layout, slot: SlotId) -> bool {
@@ -355,14 +361,23 @@ impl Machine {
         ingress.extend([Step::Run(blocks.verify_checksum), Step::Run(blocks.ingress)]);
         let deparse = vec![Step::Run(blocks.compute_checksum), Step::Run(blocks.deparser)];
         let mut instrs = program.bodies.values().flat_map(|body| body.blocks.values()).flat_map(|block| &block.instrs);
-        let has_rows = program.resilient_groups().is_ok_and(|groups| !groups.is_empty());
         let requests_original =
             instrs.any(|instr| matches!(&instr.op, Op::Request(Request::Clone { .. } | Request::Resubmit(_))));
+        let has_rows = program.has_rows();
         // A packet that waits for a row runs again as it was received.
-        let keeps_original = requests_original || has_rows;
+        let before_egress = [blocks.parser, blocks.verify_checksum, blocks.ingress, blocks.egress];
+        let changes_before_rows =
+            has_rows && jit::changes_headers_before(program, &before_egress, |op| program.uses_row(op));
+        let keeps_original = requests_original || changes_before_rows;
+        let parsed = jit::longest_parse(program, blocks.parser).filter(|_| changes_before_rows && !requests_original);
+        let kept_start = parsed.map(|bits| bits.div_ceil(8) as usize).filter(|bytes| *bytes <= MAX_KEPT_START);
         let asks_for_pass = |request: &Request| matches!(request, Request::Clone { .. } | Request::Recirculate(_));
         let copies_end = !behind(layout).iter().any(|body| jit::requests(program, *body, asks_for_pass));
-        let waiting = waiting(program, layout, requests_original, copies_end);
+        // A packet that waits for a row in a later pass has to keep the state from the previous pass.
+        let waiting = match has_rows {
+            true => [MayWait::default(); 2],
+            false => waiting(program, layout, requests_original, copies_end),
+        };
         let egress = |stop| {
             let drop = Step::DropIf(standard.egress_spec, u64::from(drop_port));
             [vec![Step::Run(blocks.egress), stop, drop], deparse.clone()].concat()
@@ -420,6 +435,7 @@ impl Machine {
         Ok(Machine {
             compiled,
             keeps_original,
+            kept_start,
             egress_begins,
             reads_length,
             is_whole_batched_only,

@@ -1,14 +1,14 @@
 //! Processes batches: up to 32 packets run together, in place, and leave together.
 
-use engine::{Now, Requested};
+use engine::{Dependency, Now, Requested};
 use jit::{DeferredRequest, UnitOutcome, WaitingOfPacket};
 use switch::{DropReason, Egress, Frame, FrameMut, PRIORITIES, PortId};
 
 use super::Switch;
-use super::in_place::{InPlace, PacketOutput, PassResult, ReceivedPacket};
+use super::in_place::{InPlace, KeptStart, PacketOutput, PassResult, ReceivedPacket};
 use super::packet::Leaving;
 use super::paths::{Path, PathReason};
-use super::state::{Machine, requests_hold, result, unit};
+use super::state::{MAX_KEPT_START, Machine, requests_hold, result, unit};
 use super::tally::BatchTally;
 
 /// Frames that run together.
@@ -36,11 +36,31 @@ pub(super) struct Originals<'m> {
     bytes: &'m mut [u8],
     /// The end of each packet in `bytes`.
     ends: &'m [usize],
+    /// The starts of packets, and the number of bytes of each, if only these are kept.
+    starts: Option<(&'m mut [KeptStart; jit::BATCH], usize)>,
+}
+
+/// Keeps this number of bytes at the start of a packet, or all of a shorter one.
+#[inline(always)]
+fn keep_start(kept: &mut KeptStart, packet: &[u8], bytes: usize) {
+    const PIECE: usize = MAX_KEPT_START / 4;
+    if bytes < 2 * PIECE || packet.len() < bytes {
+        let bytes = bytes.min(packet.len());
+        return kept[..bytes].copy_from_slice(&packet[..bytes]);
+    }
+    // Copying pieces that may overlap needs no call.
+    for at in [0, PIECE, bytes - 2 * PIECE, bytes - PIECE] {
+        let piece: [u8; PIECE] = *packet[at..].first_chunk().expect("the packet has these bytes");
+        *kept[at..].first_chunk_mut().expect("there is room for these bytes") = piece;
+    }
 }
 
 impl Originals<'_> {
-    /// Returns a packet; no bytes if it is not kept.
+    /// Returns a packet or its start, with more bytes than a short packet has; no bytes if it is not kept.
     pub fn of(&mut self, number: usize) -> &mut [u8] {
+        if let Some((starts, bytes)) = &mut self.starts {
+            return &mut starts[number][..*bytes];
+        }
         let begin = number.checked_sub(1).map_or(0, |before| self.ends.get(before).copied().unwrap_or(0));
         self.ends.get(number).map_or(&mut [][..], |end| &mut self.bytes[begin..*end])
     }
@@ -126,7 +146,7 @@ impl Switch {
         lent: &mut InPlace,
         group: &mut FrameGroup<'_>,
     ) {
-        let InPlace { packet, again, originals, ends, made, deferred: list, waiting } = lent;
+        let InPlace { packet, again, originals, ends, starts, made, deferred: list, waiting, depending } = lent;
         originals.clear();
         ends.clear();
         let (standard, came) = (self.layout.standard, group.came);
@@ -137,13 +157,15 @@ impl Switch {
         if let Some(slot) = standard.ingress_global_timestamp {
             batch.set_slot_to(slot, came.at.as_us());
         }
-        let mut bytes = 0;
+        let (mut bytes, mut next_start) = (0, starts.iter_mut());
         group.tally.received[0] += frames.len() as u64;
         group.output.reserve(frames.len());
         batch.extend(frames.iter_mut().map(|frame| {
             let (room, start) = frame.headroom();
             bytes += (room.len() - start) as u64;
-            if machine.keeps_original {
+            if let Some(bytes) = machine.kept_start {
+                keep_start(next_start.next().expect("a batch has at most 32 frames"), &room[start..], bytes);
+            } else if machine.keeps_original {
                 originals.extend_from_slice(&room[start..]);
                 ends.push(originals.len());
             }
@@ -156,19 +178,35 @@ impl Switch {
             next = done.end + usize::from(stopped);
             batch.take_deferred(list);
             batch.take_waiting(waiting);
+            self.objects.take_inline_dependencies(depending);
             let mut deferred = Deferred { rest: list };
             let mut memory = GroupMemory { made, again, moved: &mut moved };
-            let mut originals = Originals { bytes: originals, ends };
+            let starts = machine.kept_start.map(|bytes| (&mut **starts, bytes));
+            let mut originals = Originals { bytes: originals, ends, starts };
             let mut requests = waiting.by_packet();
             if !done.is_empty() {
                 self.paths.add(Path::Batched, None, done.len() as u64);
                 let ended = batch.finished_all(done.clone());
                 self.prefetch_counters(ended.map(|ended| PortId(ended.result(result::EGRESS_PORT) as u32)));
             }
-            if waiting.is_empty() {
+            if !depending.is_empty() {
+                // Nothing is set aside in programs with rows.
+                let mut depending = depending.iter().peekable();
+                for (number, ended) in done.clone().zip(batch.finished_all(done.clone())) {
+                    let row = depending.next_if(|next| next.packet == number).map(|next| next.dependency);
+                    self.continue_pass(row);
+                    let max_bytes = self.carry_out_deferred(&mut deferred, number, usize::MAX, came);
+                    let copy = || output_copy(&batch, number);
+                    let must_hold = row.as_ref().is_some_and(Dependency::must_wait);
+                    self.finish(number, ended, (copy, max_bytes, must_hold), group, memory.moved);
+                }
+                debug_assert!(depending.peek().is_none(), "each dependency is of a packet that has finished");
+                self.leave_pass();
+            } else if waiting.is_empty() {
                 for (number, ended) in done.clone().zip(batch.finished_all(done.clone())) {
                     let max_bytes = self.carry_out_deferred(&mut deferred, number, usize::MAX, came);
-                    self.finish(number, ended, (|| output_copy(&batch, number), max_bytes), group, memory.moved);
+                    let copy = || output_copy(&batch, number);
+                    self.finish(number, ended, (copy, max_bytes, false), group, memory.moved);
                 }
             } else {
                 for number in done.clone() {
@@ -263,13 +301,13 @@ impl Switch {
         max_bytes
     }
 
-    /// Counts a packet that ran with others, and sends it.
+    /// Counts a packet that ran with others, and sends it, or holds it if it must wait.
     #[inline(always)]
     pub(super) fn finish(
         &mut self,
         number: usize,
         ended: jit::FinishedPacket<'_>,
-        (copy, max_bytes): (impl FnOnce() -> Vec<u8>, u32),
+        (copy, max_bytes, must_hold): (impl FnOnce() -> Vec<u8>, u32, bool),
         group: &mut FrameGroup<'_>,
         moved: &mut MovedFrames,
     ) {
@@ -282,7 +320,7 @@ impl Switch {
         }
         let port = PortId(ended.result(result::EGRESS_PORT) as u32);
         let priority = standard.priority.map_or(0, |_| ended.result(result::PRIORITY) as usize).min(PRIORITIES - 1);
-        let is_clear = self.tally_queued(group.tally, port, priority);
+        let is_clear = self.tally_queued(group.tally, port, priority) && !must_hold;
         if dropped.is_some() {
             return self.tally_dropped(group.tally, DropReason::EgressProgram, site);
         }
@@ -299,7 +337,7 @@ impl Switch {
                 group.output.push(Egress::InPlace { index: group.first + number, port });
             }
             start => {
-                // A packet that a batch has done goes to the control plane, or is dropped.
+                // A packet that a batch has done is held, goes to the control plane, or is dropped.
                 let mut made = Vec::new();
                 let mut output = PacketOutput::new(group.output, &mut made, group.first + number);
                 output.max_bytes = max_bytes;

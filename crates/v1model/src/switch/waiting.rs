@@ -88,7 +88,7 @@ impl Switch {
                 let recirculation = Recirculation { number, keep, kept, max_bytes };
                 self.recirculate_waiting(machine, batch, recirculation, memory, group);
             }
-            _ => self.finish(number, ended, (|| output_copy(batch, number), max_bytes), group, memory.moved),
+            _ => self.finish(number, ended, (|| output_copy(batch, number), max_bytes, false), group, memory.moved),
         }
     }
 

@@ -30,6 +30,11 @@ pub(super) struct WorkerRole {
 }
 
 impl WorkerRole {
+    /// Whether several workers share the state.
+    pub fn is_shared(&self) -> bool {
+        self.workers > 0
+    }
+
     pub fn besides_changed(&mut self) {
         self.besides_changed = true;
     }
@@ -91,6 +96,7 @@ impl Switch {
             trace_number: 0,
             role: self.role.clone(),
             rows: None,
+            tiny: self.tiny.clone(),
         }
     }
 

@@ -1,8 +1,12 @@
 //! The integration tests of `v1model`, in one binary, so that their dependencies are linked once.
 
+mod checksums;
 mod copies;
 mod declarations;
+mod inline_rows;
+mod received;
 mod row_tables;
 mod rows;
 mod stories;
+mod tiny;
 mod workers;

@@ -1,4 +1,4 @@
-//! Tables whose entries the stores make: packets wait for rows that the switch does not own.
+//! Tests tables whose entries the stores create: packets wait for rows that the switch does not own.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -51,7 +51,7 @@ const FORWARD_GROUP: u32 = 0;
 const REVERSE_GROUP: u32 = 1;
 
 impl Stores {
-    /// Answers what packets wait for. Returns what leaves.
+    /// Answers the requests of waiting packets. Returns the frames that leave.
     fn answer(&mut self, switch: &mut Switch, way: Way) -> Vec<Frame> {
         let mut left = Vec::new();
         loop {
@@ -161,7 +161,7 @@ fn finds_rows(way: Way) {
         (0..rng.below(4)).for_each(|_| stores.recall(&mut switch, &mut rng));
     }
     assert!(stores.answers > 1_000, "{}", stores.answers);
-    // Each packet has counted once, however often it ran.
+    // Each packet has counted once, regardless of the number of its runs.
     let counter = switch.objects().counter(counter(&switch), 0);
     assert_eq!(counter.unwrap().packets, counts[0]);
 }
@@ -185,7 +185,7 @@ fn packets_beyond_the_limit_are_dropped_and_leave_no_row_behind() {
             switch.objects_mut().forget_row(row);
         }
         assert_eq!(switch.objects().row_with_key(2, &[1]), None);
-        // The places of forgotten rows are used again.
+        // The places of forgotten rows are reused.
         step(&mut switch, way, [request(OUTSIDE, 77, 0)]);
         assert!(switch.take_awaited()[0].index < 10);
         assert_eq!(switch.next_event(), None);
@@ -218,7 +218,7 @@ fn a_packet_knows_nothing_of_the_misses_of_others() {
         left
     };
     assert_eq!(values(&left), [NONE]);
-    // Another switch makes both rows, long before the next packet.
+    // Another switch creates both rows, long before the next packet.
     stores.rows.insert((2, vec![10]), Vec::new());
     stores.rows.insert((2, vec![11]), Vec::new());
     let mut left = step(&mut switch, way, [request(TWICE, 10, 0)]);

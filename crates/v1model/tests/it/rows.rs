@@ -1,4 +1,4 @@
-//! Packets that wait for rows of resilient state do once what they do without waiting.
+//! Tests that packets that wait for rows of resilient state have the same effects, once, as without waiting.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use v1model::{Config, Executor, Switch, V1Model};
 /// The last way: a row of another group.
 const SECOND_ROW: u8 = 0x80;
 
-/// How a switch runs packets: the executor, and whether in the driver's memory.
+/// The mode in which a switch runs packets: the executor, and whether frames are in the driver's memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Way {
     pub executor: Executor,
@@ -104,7 +104,7 @@ fn waits(way: Way) {
                 break;
             }
         }
-        // The next packet finds its row absent again, or owned with what is not acknowledged.
+        // The next packet finds its row absent again, or owned with unacknowledged writes.
         for write in owning.objects_mut().take_row_writes() {
             let state = [RowState::Absent, RowState::Owned, RowState::Unacknowledged][rng.below(3) as usize];
             owning.objects_mut().set_row_state(write.row, state);
@@ -173,7 +173,7 @@ fn holds(way: Way) {
     assert_eq!(switch.take_held().len(), 2);
     switch.objects_mut().set_row_state(StateRow { group: 0, index: 4 }, RowState::Owned);
     assert_eq!(step(&mut switch, way, [frame(0x01, 4)]).len(), 1);
-    // A packet that recirculates depends on what it wrote in its passes before.
+    // A packet that recirculates depends on its writes in earlier passes.
     assert_eq!(step(&mut switch, way, [frame(0x40, 4)]), []);
     assert_eq!(switch.take_held().len(), 1);
     // Frames that wait in a queue leave with their dependency.
