@@ -1,11 +1,11 @@
-//! Cost of a sealed datagram, from messages to messages, beside the same without a seal.
+//! Measures the cost of a sealed datagram, from messages to messages, compared with an unsealed one.
 //!
 //! ```text
 //! cargo bench -p resilient --bench sealed
 //! ```
 //!
 //! Both alternate; the figures are medians, and the ratio is the median of the ratios of a turn. The last columns are
-//! the seal and the check alone, as the difference.
+//! the differences: the costs of the seal and of the check.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -26,7 +26,7 @@ const STORE: Peer = Peer::Node(NodeId(1));
 /// Returns a write of a row with values of this length.
 fn write(length: usize) -> StoreMessage {
     let values = RowValues::new(&vec![7; length]);
-    let body = RequestBody::Write { row: RowId::of_index(1, 5), epoch: 3, seq: 9, values };
+    let body = RequestBody::Write { row: RowId::of_index(1, 5), epoch: 3, seq: 9, values, outputs: None };
     StoreMessage::Request(Request { layout: 1, owner: OwnerId { switch: SwitchId(1), incarnation: 1 }, body })
 }
 
@@ -35,7 +35,7 @@ fn sealer(me: Peer, start: u64) -> DatagramSealer {
     DatagramSealer::new(me, start, key, fingerprint, [SWITCH, STORE])
 }
 
-/// Delivers what both have sent, and returns the number of messages.
+/// Delivers the messages of both, and returns their number.
 fn exchange(switch: &mut DatagramSealer, store: &mut DatagramSealer) -> usize {
     let up: Vec<_> = switch.take_outgoing().collect();
     let mut messages = 0;

@@ -16,7 +16,7 @@ use std::time::Instant;
 use foldhash::fast::FixedState;
 use resilient::message::{IfMissing, Reply, ReplyBody, Request, RequestBody};
 use resilient::{
-    ChainMember, NodeId, OwnerId, Peer, ReplicaConfig, ReplicaEvent, RowId, RowValues, ShardChain, ShardId,
+    ChainMember, NodeId, OwnerId, Peer, ReplicaConfig, ReplicaEvent, RowAccess, RowId, RowValues, ShardChain, ShardId,
     StateReplica, StoreConfig, StoreEvent, StoreLayout, StoreMessage, StoreNode, SwitchId,
 };
 use rng::SplitMix64;
@@ -95,6 +95,8 @@ impl NodeChain {
                 row: row(index),
                 ask: index + 1,
                 if_missing: IfMissing::Grant,
+                idle_ms: 0,
+                access: RowAccess::Write,
             }));
             if index % BATCH == 0 {
                 self.flush();
@@ -120,7 +122,7 @@ fn chain(length: u32) {
         let mut batch = Vec::new();
         for seq in 1..=REQUESTS {
             let row = row(random.below(u64::from(ROWS)));
-            let write = RequestBody::Write { row, epoch: 1, seq, values: values(seq) };
+            let write = RequestBody::Write { row, epoch: 1, seq, values: values(seq), outputs: None };
             batch.push((Peer::Switch(OWNER.switch), request(write)));
             if seq % BATCH == 0 {
                 chain.nodes[0].receive_all(NOW, &mut batch);
@@ -139,7 +141,7 @@ fn baseline() {
         for seq in 1..=REQUESTS {
             let row = row(random.below(u64::from(ROWS)));
             rows.insert(row, (seq, values(seq)));
-            let body = ReplyBody::Acked { row, epoch: 1, seq };
+            let body = ReplyBody::Acked { row, epoch: 1, seq, outputs: None };
             black_box(StoreMessage::Reply(Reply { owner: OWNER, body }));
         }
     });

@@ -24,6 +24,11 @@ pub trait Specification {
     /// Returns the state after an input, and the output.
     fn step(&self, state: &Self::State, input: &Self::Input) -> (Self::State, Self::Output);
 
+    /// Whether an input changes no state. It is then placed as early as its output allows, which shortens the search.
+    fn is_read(&self, _input: &Self::Input) -> bool {
+        false
+    }
+
     /// Whether an input can have this output in no state from this one on. It shortens the search.
     fn is_past(&self, _state: &Self::State, _input: &Self::Input, _output: &Self::Output) -> bool {
         false
@@ -129,8 +134,9 @@ impl<S: Specification> OrderSearch<'_, S> {
         }
     }
 
-    /// Includes the candidates that are explained and change nothing: no other order is better. Returns the time before
-    /// which the next input must have arrived, and the candidates with output.
+    /// Places the reads whose outputs are explained: no other order is better. An update that changes nothing in this
+    /// state is kept, since a later input may need it. Returns the time before which the next input must have arrived,
+    /// and the candidates with output.
     fn include_reads(&self, point: &mut SearchPoint<S::State>, candidates: &mut Vec<usize>) -> u64 {
         loop {
             while self
@@ -141,7 +147,10 @@ impl<S: Specification> OrderSearch<'_, S> {
                 point.first += 1;
             }
             let first_return = self.candidates(point, candidates);
-            let is_read = |index: &&usize| self.apply(&point.state, **index).is_some_and(|after| after == point.state);
+            let is_read = |index: &&usize| {
+                self.specification.is_read(&self.invocations[**index].input)
+                    && self.apply(&point.state, **index).is_some()
+            };
             let Some(index) = candidates.iter().find(is_read).copied() else { return first_return };
             insert(&mut point.included, index);
         }
@@ -165,7 +174,7 @@ impl<S: Specification> OrderSearch<'_, S> {
         first_return
     }
 
-    /// Returns the state after an input, if its output is the right one. An input without output must change the state,
+    /// Returns the state after an input, if its output is correct. An input without output must change the state,
     /// or it is pointless.
     fn apply(&self, state: &S::State, index: usize) -> Option<S::State> {
         let invocation = self.invocations[index];
@@ -213,6 +222,37 @@ mod tests {
         fn step(&self, state: &u64, input: &Option<u64>) -> (u64, u64) {
             (input.unwrap_or(*state), *state)
         }
+
+        fn is_read(&self, input: &Option<u64>) -> bool {
+            input.is_none()
+        }
+    }
+
+    /// A set of bits: an input adds a bit, or removes all bits, and outputs the set.
+    struct Bits;
+
+    impl Specification for Bits {
+        type State = u64;
+        type Input = Option<u64>;
+        type Output = u64;
+
+        fn initial(&self) -> u64 {
+            0
+        }
+
+        fn step(&self, state: &u64, input: &Option<u64>) -> (u64, u64) {
+            let after = input.map_or(0, |bit| state | bit);
+            (after, after)
+        }
+    }
+
+    #[test]
+    fn an_update_that_changes_nothing_may_be_needed_later() {
+        let call = |input, output| Invocation { input, called: 0, returned: Some((output, 10)) };
+        let history = [call(None, 0), call(Some(1), 1), call(Some(2), 2)];
+        assert_eq!(check(&Bits, &history, 10_000), Verdict::Linearizable, "1, then none, then 2");
+        let history = [call(Some(1), 1), call(Some(2), 2)];
+        assert_eq!(check(&Bits, &history, 10_000), Verdict::Violation);
     }
 
     type SwapCall = Invocation<Option<u64>, u64>;

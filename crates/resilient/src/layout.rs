@@ -1,7 +1,7 @@
-//! Says which chain of store nodes serves which shard.
+//! Assigns shards to chains of store nodes.
 //!
-//! Layouts come from an [operator](crate::operator), who follows three rules. The nodes report what the rules need, for
-//! the layout that they have ([`StoreNode::layout`](crate::StoreNode::layout)); it must be the newest one.
+//! Layouts come from an [operator](crate::operator), which follows three rules. The nodes report what the rules need,
+//! for the layout that they have ([`StoreNode::layout`](crate::StoreNode::layout)); it must be the newest one.
 //! - Members may be removed if one that stays is active ([`StoreNode::is_active`](crate::StoreNode::is_active)). A
 //!   node that is taken for dead by mistake does no harm. If the rule is broken, the rows become unavailable.
 //! - A new node is a learner first. It becomes the tail when it is complete
@@ -18,6 +18,15 @@ pub const FIRST_EPOCH: u64 = 1;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub u32);
 
+/// An operator's number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct OperatorId(pub u32);
+
+impl OperatorId {
+    /// The operator of a cluster that lists only one.
+    pub const ONLY: OperatorId = OperatorId(0);
+}
+
 /// A switch's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SwitchId(pub u32);
@@ -31,13 +40,13 @@ pub struct ShardId(pub u16);
 pub struct ChainMember {
     /// The node.
     pub node: NodeId,
-    /// Its life, never used twice. The lower 32 bits count the lives of the node, from 1. The others tell lives apart
+    /// Its life, never used twice. The lower 32 bits count the lives of the node, from 1. The others distinguish lives
     /// whose count was lost with the node's directory.
     pub life: u64,
 }
 
 impl ChainMember {
-    /// Returns the member that a node is in a life with this count. `random` is drawn for each life.
+    /// Returns the member for a node in a life with this count. `random` is drawn for each life.
     pub fn in_life(node: NodeId, count: u32, random: u32) -> ChainMember {
         ChainMember { node, life: u64::from(random) << 32 | u64::from(count) }
     }
@@ -49,21 +58,28 @@ impl ChainMember {
 }
 
 /// The nodes of a shard.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ShardChain {
     /// Members, from head to tail.
     pub members: Vec<ChainMember>,
-    /// A node behind the tail that copies the rows in order to become the new tail.
+    /// A node after the tail that copies the rows in order to become the new tail.
     pub learner: Option<ChainMember>,
 }
 
 impl ShardChain {
+    /// Returns the chain of a shard in a cluster's first layout: `length` members, rotated from shard to shard so that
+    /// each is a head in turn.
+    pub fn in_turn(members: &[ChainMember], shard: ShardId, length: usize) -> ShardChain {
+        let from = usize::from(shard.0) % members.len().max(1);
+        ShardChain { members: members.iter().cycle().skip(from).take(length).copied().collect(), learner: None }
+    }
+
     /// Returns the position of a member.
     pub fn position(&self, member: ChainMember) -> Option<usize> {
         self.members.iter().position(|other| *other == member)
     }
 
-    /// Returns the node that gets the operations of `member`, which is the learner behind the tail.
+    /// Returns the node that gets the operations of `member`, which is the learner after the tail.
     pub fn successor(&self, member: ChainMember) -> Option<ChainMember> {
         let position = self.position(member)?;
         self.members.get(position + 1).copied().or(self.learner)
@@ -79,7 +95,7 @@ impl ShardChain {
 }
 
 /// All chains. A layout with a higher epoch replaces one with a lower epoch; the number of shards never changes.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct StoreLayout {
     epoch: u64,
     chains: Vec<ShardChain>,
@@ -89,6 +105,12 @@ impl StoreLayout {
     /// Creates a layout with a chain for each shard.
     pub fn new(epoch: u64, chains: Vec<ShardChain>) -> StoreLayout {
         StoreLayout { epoch, chains }
+    }
+
+    /// Creates a layout in which each shard's chain has all members, rotated so that each is a head in turn.
+    pub fn of_all(epoch: u64, members: &[ChainMember], shards: u16) -> StoreLayout {
+        let chain = |shard| ShardChain::in_turn(members, ShardId(shard), members.len());
+        StoreLayout::new(epoch, (0..shards).map(chain).collect())
     }
 
     /// Returns the epoch.
@@ -140,6 +162,18 @@ mod tests {
         assert_eq!([1, 2, 3].map(|node| chain.successor(member(node))), [Some(member(2)), Some(member(3)), None]);
         assert_eq!([1, 2, 3].map(|node| chain.predecessor(member(node))), [None, Some(member(1)), Some(member(2))]);
         assert_eq!(chain.position(ChainMember { node: NodeId(1), life: 2 }), None);
+    }
+
+    #[test]
+    fn members_take_turns_at_the_head() {
+        let members = [member(1), member(2), member(3)];
+        let layout = StoreLayout::of_all(1, &members, 4);
+        let heads = layout.shards().map(|shard| layout.head(shard).expect("a head").node.0);
+        assert_eq!(heads.collect::<Vec<_>>(), [1, 2, 3, 1]);
+        assert!(layout.chains().iter().all(|chain| chain.members.len() == 3));
+        let short = ShardChain::in_turn(&members, ShardId(2), 2);
+        assert_eq!(short.members, [member(3), member(1)]);
+        assert_eq!(ShardChain::in_turn(&[], ShardId(2), 2), ShardChain::default());
     }
 
     #[test]

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::layout::{NodeId, ShardId, StoreLayout, SwitchId};
+use crate::carried::CarriedOutputs;
+use crate::holders::{RowAccess, RowHolders};
+use crate::layout::{NodeId, OperatorId, ShardId, StoreLayout, SwitchId};
 use crate::row::{RowId, RowValues};
 
 /// A switch between two of its starts. The incarnation is a random number that it draws at its start.
@@ -21,12 +23,24 @@ pub enum Peer {
     Switch(SwitchId),
     /// A store node.
     Node(NodeId),
-    /// The operator, who changes the layout.
-    Operator,
+    /// An operator, which changes the layout.
+    Operator(OperatorId),
+}
+
+impl Peer {
+    /// Returns the number of a store node; `None` for other peers.
+    pub fn node(self) -> Option<NodeId> {
+        if let Peer::Node(node) = self { Some(node) } else { None }
+    }
+
+    /// Returns the number of a switch; `None` for other peers.
+    pub fn switch(self) -> Option<SwitchId> {
+        if let Peer::Switch(switch) = self { Some(switch) } else { None }
+    }
 }
 
 /// A message.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum StoreMessage {
     /// From a switch to the head of a chain.
     Request(Request),
@@ -46,8 +60,15 @@ pub enum StoreMessage {
     Status(NodeStatus),
 }
 
+impl StoreMessage {
+    /// Whether this acknowledges a write. No row is granted or lost by it.
+    pub fn is_acknowledgement(&self) -> bool {
+        matches!(self, StoreMessage::Reply(Reply { body: ReplyBody::Acked { .. }, .. }))
+    }
+}
+
 /// A switch's request. A node refuses it if its layout has another epoch.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Request {
     /// The epoch of the sender's layout.
     pub layout: u64,
@@ -58,7 +79,7 @@ pub struct Request {
 }
 
 /// The kinds of requests.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum RequestBody {
     /// Renews the session of the switch at a shard.
     Renew {
@@ -75,6 +96,10 @@ pub enum RequestBody {
         ask: u64,
         /// Action of the store if the row has no values.
         if_missing: IfMissing,
+        /// New idle time of the row, in milliseconds; 0 if it does not age.
+        idle_ms: u32,
+        /// The use that the switch asks for.
+        access: RowAccess,
     },
     /// Writes a row's values.
     Write {
@@ -86,6 +111,8 @@ pub enum RequestBody {
         seq: u64,
         /// All values of the row; `None` removes them.
         values: Option<RowValues>,
+        /// Outputs that travel with this write. Only its first send has them.
+        outputs: Option<CarriedOutputs>,
     },
     /// Gives a row back.
     Release {
@@ -93,6 +120,8 @@ pub enum RequestBody {
         row: RowId,
         /// The epoch of the grant.
         epoch: u64,
+        /// Whether no packet has used the row for its idle time.
+        is_idle: bool,
     },
 }
 
@@ -109,7 +138,7 @@ impl RequestBody {
 }
 
 /// Action of a store if a switch asks for a row without values: one that was never written, or was removed.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum IfMissing {
     /// It grants the row as it is.
     #[default]
@@ -123,11 +152,9 @@ pub enum IfMissing {
 }
 
 /// Numbers that rows get when they are created. In a pool that is not shared, each number belongs to one row, and has
-/// a row of its own: its key is the number, and its values are the key of the row that has it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// a row of its own: the [partner](RowId::partner) of that row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct NumberPool {
-    /// The group of the numbers' rows. It stands for the pool.
-    pub group: u64,
     /// The first number.
     pub first: u64,
     /// The last number.
@@ -147,15 +174,10 @@ impl NumberPool {
         bytes[..length].copy_from_slice(&number.to_be_bytes()[from..]);
         Some(bytes)
     }
-
-    /// Returns the row of a number; `None` if the length is 0 or more than 8.
-    pub fn row_of(&self, number: u64) -> Option<RowId> {
-        RowId::new(self.group, &self.to_bytes(number)?[..usize::from(self.bytes)])
-    }
 }
 
 /// A reply to a switch. The switch ignores it if it has another incarnation.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Reply {
     /// The receiver.
     pub owner: OwnerId,
@@ -164,7 +186,7 @@ pub struct Reply {
 }
 
 /// The kinds of replies.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ReplyBody {
     /// The session was renewed.
     Renewed {
@@ -173,7 +195,7 @@ pub enum ReplyBody {
         /// The number of the request.
         nonce: u64,
     },
-    /// The switch owns the row.
+    /// The switch may use the row.
     Granted {
         /// The row.
         row: RowId,
@@ -185,6 +207,8 @@ pub enum ReplyBody {
         seq: u64,
         /// The row's values; `None` if it was never written, or was removed.
         values: Option<RowValues>,
+        /// Whether the switch may only read the row, since others may read it, too.
+        is_shared: bool,
     },
     /// The switch does not get the row.
     Refused {
@@ -210,6 +234,8 @@ pub enum ReplyBody {
         epoch: u64,
         /// The newest write.
         seq: u64,
+        /// The outputs that travelled with this write. An acknowledgement of a repeated write has none.
+        outputs: Option<CarriedOutputs>,
     },
     /// The epoch of a write has ended. It was not applied, and never will be.
     Stale {
@@ -225,10 +251,17 @@ pub enum ReplyBody {
         /// The epoch of the grant that has ended.
         epoch: u64,
     },
+    /// Probes the owner of a row with an idle time. A switch that no longer has the row releases it.
+    Probe {
+        /// The row.
+        row: RowId,
+        /// The epoch of the grant.
+        epoch: u64,
+    },
 }
 
 /// Reason for which a switch does not get a row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RefusalReason {
     /// The switch owns its maximum number of rows.
     ReplicaFull,
@@ -247,7 +280,7 @@ pub enum RefusalReason {
 }
 
 /// A step of a chain, in the order that the head decides. Every node applies it, and the tail replies.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Operation {
     /// Renews a session.
     Renew {
@@ -258,7 +291,7 @@ pub enum Operation {
     },
     /// Grants a row. A repeated grant has the epoch of the first.
     Grant {
-        /// The new owner.
+        /// The switch that gets it.
         owner: OwnerId,
         /// The row.
         row: RowId,
@@ -268,8 +301,12 @@ pub enum Operation {
         epoch: u64,
         /// The values that the row gets if it has none.
         created: Option<CreatedRow>,
+        /// New idle time of the row, in milliseconds; 0 if it does not age.
+        idle_ms: u32,
+        /// Whether the switch only reads the row, and others may do so, too.
+        is_shared: bool,
     },
-    /// Says that a row has no values.
+    /// Reports that a row has no values.
     Miss {
         /// The switch that asked.
         owner: OwnerId,
@@ -290,20 +327,31 @@ pub enum Operation {
         seq: u64,
         /// The values.
         values: Option<RowValues>,
+        /// Outputs that travel with the write. Nodes drop them when they have forwarded them.
+        outputs: Option<CarriedOutputs>,
     },
-    /// Makes a row free, if the epoch is that of the row.
+    /// Ends a grant of a row, if the epoch is that of its owner or of one of its readers.
     Release {
-        /// The former owner.
+        /// The switch that had the row.
         owner: OwnerId,
         /// The row.
         row: RowId,
         /// The epoch of its grant.
         epoch: u64,
     },
+    /// Removes a row that no packet has used for its idle time.
+    Remove {
+        /// The row.
+        row: RowId,
+        /// Its partner, which is removed with it.
+        partner: Option<RowId>,
+        /// The highest epoch that any of them had. Later grants have higher epochs.
+        epoch: u64,
+    },
 }
 
 /// The first values of a row.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CreatedRow {
     /// The values.
     pub values: RowValues,
@@ -312,10 +360,12 @@ pub struct CreatedRow {
 }
 
 impl Operation {
-    /// Returns the row of the number that the operation gives to a row.
-    pub fn number(&self) -> Option<&RowId> {
+    /// Returns the second row that the operation changes: the row of the number that it assigns, or the partner of the
+    /// row that it removes.
+    pub fn second_row(&self) -> Option<&RowId> {
         match self {
             Operation::Grant { created: Some(created), .. } => created.number.as_ref(),
+            Operation::Remove { partner, .. } => partner.as_ref(),
             _ => None,
         }
     }
@@ -327,18 +377,19 @@ impl Operation {
             Operation::Grant { row, .. }
             | Operation::Miss { row, .. }
             | Operation::Write { row, .. }
-            | Operation::Release { row, .. } => Some(row),
+            | Operation::Release { row, .. }
+            | Operation::Remove { row, .. } => Some(row),
         }
     }
 }
 
-/// The whole state of a row, as a learner copies it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The complete state of a row, as a learner copies it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RowRecord {
     /// The row.
     pub row: RowId,
-    /// The owner, unless it gave the row back.
-    pub owner: Option<OwnerId>,
+    /// The switches that have not given the row back.
+    pub holders: RowHolders,
     /// The ask of the last grant.
     pub ask: u64,
     /// The epoch of the last grant.
@@ -347,10 +398,12 @@ pub struct RowRecord {
     pub seq: u64,
     /// The values.
     pub values: Option<RowValues>,
+    /// Time without use after which the row is removed, in milliseconds; 0 if it does not age.
+    pub idle_ms: u32,
 }
 
 /// Operations and copied rows for a successor.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Forward {
     /// The epoch of the sender's layout.
     pub layout: u64,
@@ -370,22 +423,26 @@ pub struct Forward {
 }
 
 /// A part of a copy of all rows. It belongs between two operations.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CopyChunk {
     /// A random number of this copy.
     pub copy: u64,
-    /// The number of rows before this part.
+    /// The sender's position of this part.
     pub position: u64,
+    /// The sender's position of the next part. There may be fewer rows than positions between them.
+    pub next: u64,
     /// The operation after which these are the states of the rows.
     pub at: u64,
     /// Whether this is the last part.
     pub is_last: bool,
+    /// The highest epoch of any row removed so far.
+    pub epoch_floor: u64,
     /// The rows.
     pub rows: Vec<RowRecord>,
 }
 
 /// The progress of a successor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Progress {
     /// The epoch of the sender's layout.
     pub layout: u64,
@@ -395,18 +452,18 @@ pub struct Progress {
     pub content: Content,
     /// The last operation that it has applied.
     pub applied: u64,
-    /// The last operation that the whole chain has applied, as far as the sender knows.
+    /// The last operation that all nodes of the chain have applied, as far as the sender knows.
     pub stable: u64,
-    /// Whether the sender has had everything that the chain acknowledged. Otherwise it needs [`Forward::floor`].
+    /// Whether the sender has had all operations that the chain acknowledged. Otherwise it needs [`Forward::floor`].
     pub is_active: bool,
 }
 
 /// The part of a shard's rows that a node has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Content {
     /// None.
     Empty,
-    /// The first `position` rows of a copy.
+    /// The rows of a copy before `position`.
     Copying {
         /// The copy.
         copy: u64,
@@ -418,7 +475,7 @@ pub enum Content {
 }
 
 /// A request for the status of a node. The node sends its layout, too, if it is newer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct StatusRequest {
     /// The number of the request, which the answer repeats.
     pub number: u64,
@@ -427,31 +484,44 @@ pub struct StatusRequest {
 }
 
 /// The status of a node in one life.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct NodeStatus {
     /// The number of the request.
     pub number: u64,
     /// The life of the node.
     pub life: u64,
-    /// The epoch of its layout, or 0. The rest is of this layout.
+    /// The epoch of its layout, or 0. The other fields refer to this layout.
     pub layout: u64,
     /// The shards that it is a member or learner of.
     pub shards: Vec<ShardStatus>,
+    /// Some of the groups that it has rows of.
+    pub groups: Vec<GroupStatus>,
+}
+
+/// The rows of a group at a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct GroupStatus {
+    /// The group, as in the names of its rows.
+    pub group: u64,
+    /// Number of its rows that have values. For a pool, the number of its numbers that are taken.
+    pub rows: u64,
+    /// The first and last number of a pool, if the node knows that it is one.
+    pub range: Option<(u64, u64)>,
 }
 
 /// The status of a shard at a node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ShardStatus {
     /// The shard.
     pub shard: ShardId,
-    /// Whether the node is a member with everything that the chain has ever acknowledged.
+    /// Whether the node is a member with all operations that the chain has ever acknowledged.
     pub is_active: bool,
     /// Whether the node is a learner that has all rows.
     pub is_complete: bool,
-    /// Number of rows, including those that were removed.
+    /// Number of rows, including those without values.
     pub rows: u64,
     /// Number of operations that are kept for a successor.
     pub log: u64,
-    /// Number of operations that the node has applied, and that are not known to be at the whole chain.
+    /// Number of operations that the node has applied, and that are not known to be at all nodes of the chain.
     pub pending: u64,
 }

@@ -3,14 +3,15 @@
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
-use smallvec::SmallVec;
-
 /// Maximum length of a key, in bytes: two IPv6 addresses, two ports and a protocol fit. With group and length, a name
-/// has 48 bytes.
+/// takes 48 bytes.
 pub const MAX_KEY_BYTES: usize = 39;
 
 /// Maximum length of a row's values, in bytes.
 pub const MAX_VALUE_BYTES: usize = 1024;
+
+/// Length of keys that are compared inline.
+const SHORT_KEY_BYTES: usize = 16;
 
 /// The name of a row: a group of arrays with an index, or a table with a key. The group is a number that stands for its
 /// name and form in every program, such as a hash, so programs with other groups have other rows.
@@ -51,6 +52,17 @@ impl RowId {
         &self.key[..usize::from(self.length)]
     }
 
+    /// Returns the partner of a row with these values, if they are a key: the row of its number, or the row that has
+    /// the number. The values of each are the key of the other, and their groups differ in the lowest bit.
+    pub fn partner(&self, values: &[u8]) -> Option<RowId> {
+        RowId::new(RowId::partner_group(self.group), values)
+    }
+
+    /// Returns the group of the partners of a group's rows.
+    pub fn partner_group(group: u64) -> u64 {
+        group ^ 1
+    }
+
     /// Returns a hash of the row that is the same on every machine and in every version.
     pub fn stable_hash(&self) -> u64 {
         let mut state = self.group.rotate_left(8) ^ u64::from(self.length);
@@ -66,7 +78,13 @@ impl RowId {
 
 impl PartialEq for RowId {
     fn eq(&self, other: &RowId) -> bool {
-        self.group == other.group && self.length == other.length && self.key == other.key
+        // Short keys need no call. The bytes behind a key are zeros.
+        let (first, rest) = self.key.split_first_chunk::<SHORT_KEY_BYTES>().expect("keys are longer");
+        let (other_first, other_rest) = other.key.split_first_chunk::<SHORT_KEY_BYTES>().expect("keys are longer");
+        self.group == other.group
+            && self.length == other.length
+            && first == other_first
+            && (usize::from(self.length) <= SHORT_KEY_BYTES || rest == other_rest)
     }
 }
 
@@ -98,25 +116,55 @@ impl fmt::Debug for RowId {
     }
 }
 
+/// Maximum length of values that need no allocation.
+const SHORT_BYTES: usize = 22;
+
 /// The values of a row, at most [`MAX_VALUE_BYTES`]. Short ones need no allocation.
-#[derive(Clone, Default, PartialEq, Eq)]
-pub struct RowValues(SmallVec<[u8; 16]>);
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct RowValues(StoredBytes);
+
+/// Bytes whose representation depends only on their number, so equal ones have equal representations. It takes 24
+/// bytes, also as an `Option`, so that a row of a store fits two cache lines.
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum StoredBytes {
+    Short { length: u8, bytes: [u8; SHORT_BYTES] },
+    Long(Box<[u8]>),
+}
 
 impl RowValues {
     /// Copies the values, or returns `None` if they are longer than [`MAX_VALUE_BYTES`].
     pub fn new(bytes: &[u8]) -> Option<RowValues> {
-        (bytes.len() <= MAX_VALUE_BYTES).then(|| RowValues(SmallVec::from_slice(bytes)))
+        if bytes.len() > MAX_VALUE_BYTES {
+            return None;
+        }
+        let mut short = [0; SHORT_BYTES];
+        Some(RowValues(match short.get_mut(..bytes.len()) {
+            Some(place) => {
+                place.copy_from_slice(bytes);
+                StoredBytes::Short { length: bytes.len() as u8, bytes: short }
+            }
+            None => StoredBytes::Long(bytes.into()),
+        }))
     }
 
     /// Returns the bytes.
     pub fn bytes(&self) -> &[u8] {
-        &self.0
+        match &self.0 {
+            StoredBytes::Short { length, bytes } => &bytes[..usize::from(*length)],
+            StoredBytes::Long(bytes) => bytes,
+        }
+    }
+}
+
+impl Default for RowValues {
+    fn default() -> RowValues {
+        RowValues(StoredBytes::Short { length: 0, bytes: [0; SHORT_BYTES] })
     }
 }
 
 impl fmt::Debug for RowValues {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        self.bytes().iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
 
@@ -131,6 +179,24 @@ mod tests {
         assert_eq!(size_of::<RowId>(), 48);
         assert_eq!(RowValues::new(&[1; 1024]).unwrap().bytes().len(), 1024);
         assert_eq!(RowValues::new(&[1; 1025]), None);
+        for length in [0, 1, 22, 23, 1024] {
+            let bytes = vec![7; length];
+            assert_eq!(RowValues::new(&bytes).unwrap().bytes(), bytes);
+        }
+        assert_eq!(size_of::<Option<RowValues>>(), 24);
+    }
+
+    #[test]
+    fn rows_that_differ_in_one_byte_are_different() {
+        for length in [1, 4, 16, 17, 39] {
+            let key = vec![7; length];
+            assert_eq!(RowId::new(1, &key), RowId::new(1, &key));
+            for at in 0..length {
+                let mut other = key.clone();
+                other[at] = 8;
+                assert_ne!(RowId::new(1, &key), RowId::new(1, &other));
+            }
+        }
     }
 
     #[test]

@@ -8,12 +8,12 @@
 //!        └──── Layout ──> every node and switch, once it is kept
 //! ```
 //!
-//! The operator follows the rules of [`layout`](crate::layout). A layout leaves it only after it was kept under an
-//! epoch that no other layout has. So an operator that lags, starts again, or runs twice does no harm, and neither does
-//! one that takes a living node for dead.
+//! The operator follows the rules of [`layout`](crate::layout). A layout leaves it only after it was committed under an
+//! epoch that no other layout has. So an operator that lags, restarts, or runs twice does no harm, and neither does one
+//! that considers a living node dead.
 //!
-//! The very first layout is founded by nodes in their first life that have no layout. If any node has one, the layouts
-//! were lost, and the operator changes nothing.
+//! The first layout consists of nodes in their first life that have no layout. If any node has one, the record was
+//! lost, and the operator changes nothing.
 
 mod node_view;
 mod plan;
@@ -46,9 +46,9 @@ pub struct OperatorConfig {
     pub shards: u16,
     /// Interval of status requests.
     pub poll_ns: u64,
-    /// Number of requests in a row without an answer after which a node is taken for dead.
+    /// Number of consecutive requests without an answer after which a node is considered dead.
     pub suspect_after: u32,
-    /// Whether members are removed even if no active one stays. Rows may then be unavailable, never wrong.
+    /// Whether members are removed even if no active one remains. Rows may then be unavailable, never wrong.
     pub is_reckless: bool,
     /// The error to make, in builds of the simulator.
     pub mutation: Mutation,
@@ -78,6 +78,18 @@ pub struct LayoutRecord {
     pub drained: BTreeSet<NodeId>,
 }
 
+impl LayoutRecord {
+    /// Returns the epoch of the layout in a record, 0 without a record.
+    pub fn epoch_of(record: Option<&LayoutRecord>) -> u64 {
+        record.map_or(0, |record| record.layout.epoch())
+    }
+
+    /// Whether this record may replace the committed one: its layout has the next epoch.
+    pub fn follows(&self, kept: Option<&LayoutRecord>) -> bool {
+        self.layout.epoch() == LayoutRecord::epoch_of(kept) + 1
+    }
+}
+
 /// An effect of an operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OperatorEvent {
@@ -88,7 +100,7 @@ pub enum OperatorEvent {
         /// The message.
         message: StoreMessage,
     },
-    /// A record is to replace the one with the epoch before, and only that one. [`LayoutOperator::committed`] or
+    /// A record that is to replace the one with the previous epoch, and only that one. [`LayoutOperator::committed`] or
     /// [`LayoutOperator::superseded`] follows.
     Commit {
         /// The record.
@@ -100,7 +112,7 @@ pub enum OperatorEvent {
     Note(OperatorNote),
 }
 
-/// Reason that a command is refused.
+/// The reason for which a command is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CommandRefusal {
     /// There is no such node.
@@ -129,21 +141,21 @@ pub struct LayoutOperator {
     record: LayoutRecord,
     proposal: Option<Proposal>,
     nodes: BTreeMap<NodeId, NodeView>,
-    /// Nodes that are to be drained, or not any more, and are not so in the record.
+    /// Nodes whose drained state is to differ from that in the record.
     commands: BTreeMap<NodeId, bool>,
-    /// The node that joins before other spares do.
+    /// The node that joins before other spares.
     preferred: Option<NodeId>,
     /// Number of the last status request.
     number: u64,
     polls: u64,
     due: Time,
-    /// The last remark on what the operator waits for.
+    /// The last remark about a condition that the operator waits for.
     waits_for: Option<OperatorNote>,
     events: Vec<OperatorEvent>,
 }
 
 impl LayoutOperator {
-    /// Creates an operator with the record that is kept, if there is one. `seed` is random: answers to an earlier
+    /// Creates an operator with the committed record, if there is one. `seed` is random: answers to an earlier
     /// operator must not count.
     pub fn new(config: OperatorConfig, record: Option<LayoutRecord>, seed: u64) -> LayoutOperator {
         let nodes = config.nodes.iter().map(|node| (*node, NodeView::default())).collect();
@@ -162,7 +174,7 @@ impl LayoutOperator {
         }
     }
 
-    /// Returns the newest layout that was kept. Its epoch is 0 as long as there is none.
+    /// Returns the newest committed layout. Its epoch is 0 as long as there is none.
     pub fn layout(&self) -> &Arc<StoreLayout> {
         &self.record.layout
     }
@@ -177,7 +189,7 @@ impl LayoutOperator {
         self.due
     }
 
-    /// Takes a message.
+    /// Handles a message.
     pub fn receive(&mut self, from: Peer, message: &StoreMessage) {
         match (from, message) {
             (_, StoreMessage::LayoutRequest(epoch)) => self.send_layout(from, *epoch),
@@ -197,7 +209,7 @@ impl LayoutOperator {
         }
     }
 
-    /// Asks all nodes for their status when it is time to.
+    /// Asks all nodes for their status when that is due.
     pub fn tick(&mut self, now: Time) {
         if now < self.due {
             return;
@@ -227,7 +239,7 @@ impl LayoutOperator {
         self.act();
     }
 
-    /// Takes a node for dead until it answers.
+    /// Considers a node dead until it answers.
     pub fn suspect(&mut self, node: NodeId) {
         let Some(view) = self.nodes.get_mut(&node) else { return };
         if !std::mem::replace(&mut view.is_suspected, true) {
@@ -236,7 +248,7 @@ impl LayoutOperator {
         }
     }
 
-    /// Reports that the proposed record with this epoch is kept.
+    /// Reports that the proposed record with this epoch is committed.
     pub fn committed(&mut self, epoch: u64) {
         let Some(Proposal { record, notes }) = self.proposal.take_if(|it| it.record.layout.epoch() == epoch) else {
             return;
@@ -246,7 +258,7 @@ impl LayoutOperator {
         self.act();
     }
 
-    /// Reports the record that is kept, which another operator may have made. A proposal is given up.
+    /// Reports the committed record, which another operator may have made. A proposal is abandoned.
     pub fn superseded(&mut self, record: Option<LayoutRecord>) {
         self.proposal = None;
         if let Some(record) = record.filter(|record| record.layout.epoch() > self.record.layout.epoch()) {
@@ -271,7 +283,7 @@ impl LayoutOperator {
         }
     }
 
-    /// Sends the layout to a peer whose layout has this epoch, if that is older.
+    /// Sends the layout to a peer with a layout of this epoch, if that is older.
     fn send_layout(&mut self, to: Peer, epoch: u64) {
         if epoch < self.record.layout.epoch() {
             let message = StoreMessage::Layout(Arc::clone(&self.record.layout));
@@ -307,7 +319,7 @@ impl LayoutOperator {
         }
     }
 
-    /// Lets a node leave its chains. Others join first if there are any.
+    /// Drains a node: it leaves its chains. Spares join first if there are any.
     ///
     /// # Errors
     /// If there is no such node.
@@ -326,7 +338,7 @@ impl LayoutOperator {
     /// Replaces a member by another node: by `with`, or by any spare.
     ///
     /// # Errors
-    /// If the node is no member, or no other one can replace it now.
+    /// If the node is not a member, or no other one can replace it now.
     pub fn replace(&mut self, node: NodeId, with: Option<NodeId>) -> Result<(), CommandRefusal> {
         let is_member = |node: NodeId| {
             let mut members = self.record.layout.chains().iter().flat_map(|chain| &chain.members);
@@ -366,7 +378,7 @@ impl LayoutOperator {
         Ok(())
     }
 
-    /// Returns a node in its present life, unless it is taken for dead or has not answered yet.
+    /// Returns a node in its current life, unless it is considered dead or has not answered yet.
     fn living(&self, node: NodeId) -> Option<ChainMember> {
         let view = self.nodes.get(&node).filter(|view| !view.is_suspected)?;
         view.status.as_ref().map(|status| ChainMember { node, life: status.life })

@@ -3,7 +3,7 @@
 use crate::layout::ShardId;
 use crate::message::{NodeStatus, ShardStatus};
 
-/// What an operator knows of a node.
+/// An operator's knowledge of a node.
 #[derive(Debug, Default)]
 pub(super) struct NodeView {
     /// The answer to the newest request that was answered.
@@ -14,7 +14,7 @@ pub(super) struct NodeView {
 }
 
 impl NodeView {
-    /// Takes an answer, unless it is older than the last one.
+    /// Records an answer, unless it is older than the last one.
     pub fn answered(&mut self, status: &NodeStatus) -> bool {
         let is_new = self.status.as_ref().is_none_or(|last| last.number <= status.number);
         if is_new {

@@ -36,7 +36,7 @@ impl LayoutOperator {
                 notes.push(OperatorNote::Changed { shard, change, chain: chain.clone() });
             }
         }
-        // A founder that misses the first layout would never get rows, so each chain needs one that has not.
+        // A first member that misses the first layout would never get rows, so each chain needs one that does not.
         let is_founded = layout.epoch() > FIRST_EPOCH
             || layout.shards().zip(&chains).all(|(shard, chain)| self.has_active(shard, &chain.members));
         if !notes.is_empty() && (is_founded || self.config.is_reckless) {
@@ -50,7 +50,7 @@ impl LayoutOperator {
         }
     }
 
-    /// Returns the first record, once all nodes have answered or are taken for dead: none may have a layout.
+    /// Returns the first record, once all nodes have answered or are considered dead: none may have a layout.
     fn found(&self) -> Result<Option<Proposal>, OperatorNote> {
         let is_new = |member: &ChainMember| member.life_count() == 1;
         let nodes = self.config.nodes.iter().filter_map(|node| self.living(*node)).filter(is_new);
@@ -62,10 +62,7 @@ impl LayoutOperator {
         if self.nodes.values().any(|view| view.status.is_none() && !view.is_suspected) {
             return Ok(None);
         }
-        let chain = |shard: u16| ShardChain {
-            members: (0..wanted).map(|at| founders[(usize::from(shard) + at) % founders.len()]).collect(),
-            learner: None,
-        };
+        let chain = |shard| ShardChain::in_turn(&founders, ShardId(shard), wanted);
         let chains: Vec<ShardChain> = (0..self.config.shards).map(chain).collect();
         let note = |(shard, chain): (u16, &ShardChain)| OperatorNote::Changed {
             shard: ShardId(shard),
@@ -122,7 +119,7 @@ impl LayoutOperator {
         }
     }
 
-    /// Removes members if one that stays is active.
+    /// Removes members if an active one remains.
     fn remove(
         &self,
         shard: ShardId,
@@ -151,18 +148,18 @@ impl LayoutOperator {
         self.commands.get(&node).copied().unwrap_or(self.record.drained.contains(&node))
     }
 
-    /// Whether a member is taken for dead, has lost its memory, or is no node of the cluster any more.
+    /// Whether a member is considered dead, has lost its memory, or is no longer a node of the cluster.
     fn is_gone(&self, member: ChainMember) -> bool {
         self.nodes.get(&member.node).is_none_or(|view| view.is_suspected) || self.has_forgotten(member)
     }
 
-    /// Whether the node of a member says that it is in another life.
+    /// Whether the node of a member reports another life.
     fn has_forgotten(&self, member: ChainMember) -> bool {
         let status = self.nodes.get(&member.node).and_then(|view| view.status.as_ref());
         status.is_some_and(|status| status.life != member.life)
     }
 
-    /// Returns the status of a shard at a living member, in the present layout.
+    /// Returns the status of a shard at a living member, in the current layout.
     fn status(&self, shard: ShardId, member: ChainMember) -> Option<&ShardStatus> {
         let view = self.nodes.get(&member.node).filter(|_| self.living(member.node) == Some(member))?;
         view.shard(shard).filter(|_| view.epoch() == Some(self.record.layout.epoch()))

@@ -31,7 +31,7 @@ pub enum OperatorNote {
         /// Number of nodes of a chain.
         wanted: usize,
     },
-    /// Nodes have a newer layout, with this epoch, than the record that is kept. Nothing is changed.
+    /// Nodes have a newer layout, with this epoch, than the committed record. Nothing is changed.
     RecordLost(u64),
     /// All members of a shard have lost their memory.
     RowsLost(ShardId),
@@ -52,7 +52,7 @@ pub enum ChainChange {
     Joined(ChainMember),
 }
 
-/// Reason that members were removed.
+/// The reason for which members were removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RemovalReason {
     /// They do not answer, or have lost their memory.
@@ -61,11 +61,11 @@ pub enum RemovalReason {
     Drained,
     /// The head has no rows, and cannot get any.
     Unfounded,
-    /// The chain is longer than it has to be.
+    /// The chain is longer than configured.
     Surplus,
 }
 
-/// The state of a node as the operator knows it.
+/// The state of a node as the operator sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeReport {
     /// The node.
@@ -79,6 +79,11 @@ pub struct NodeReport {
 }
 
 impl LayoutOperator {
+    /// Whether a change or a user's command is pending.
+    pub fn is_changing(&self) -> bool {
+        self.proposal.is_some() || !self.commands.is_empty()
+    }
+
     /// Returns the state of all nodes in the order of their numbers.
     pub fn nodes(&self) -> impl Iterator<Item = NodeReport> + '_ {
         self.nodes.iter().map(|(node, view)| NodeReport {
@@ -89,7 +94,7 @@ impl LayoutOperator {
         })
     }
 
-    /// Returns the rows that a learner has copied, and those of the node it copies from.
+    /// Returns the rows that a learner has copied, and the number of rows of the node that it copies from.
     pub fn copied(&self, shard: ShardId) -> Option<(ChainMember, u64, u64)> {
         let chain = self.record.layout.chain(shard)?;
         let (learner, tail) = (chain.learner?, chain.members.last()?);

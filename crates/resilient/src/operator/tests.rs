@@ -1,14 +1,14 @@
-//! Operators beside nodes that answer as a test wants.
+//! Tests operators with nodes whose answers the test controls.
 
 use std::collections::BTreeMap;
 
 use switch::Time;
 
 use super::*;
-use crate::layout::{ShardChain, ShardId};
+use crate::layout::{OperatorId, ShardChain, ShardId};
 use crate::message::{NodeStatus, ShardStatus};
 
-/// What a node answers.
+/// The answers of a node.
 #[derive(Clone, Copy)]
 struct Answer {
     count: u32,
@@ -61,7 +61,7 @@ impl OperatorRig {
         rig
     }
 
-    /// Lets nodes have the newest layout, and members be active.
+    /// Gives nodes the newest layout, and makes members active.
     fn settle(&mut self) {
         let layout = Arc::clone(self.operator.layout());
         let chain = layout.chains()[0].clone();
@@ -108,6 +108,7 @@ impl OperatorRig {
                     life: ChainMember::in_life(node, answer.count, 0).life,
                     layout: answer.layout,
                     shards: vec![shard],
+                    groups: Vec::new(),
                 };
                 self.operator.receive(to, &StoreMessage::Status(status));
             }
@@ -115,8 +116,8 @@ impl OperatorRig {
             OperatorEvent::Send { .. } => {}
             OperatorEvent::Commit { .. } if self.is_slow => {}
             OperatorEvent::Commit { record } => {
+                assert!(record.follows(self.kept.as_ref()), "{record:?} after {:?}", self.kept);
                 let epoch = record.layout.epoch();
-                assert_eq!(epoch, self.kept.as_ref().map_or(0, |kept| kept.layout.epoch()) + 1);
                 self.kept = Some(record);
                 self.operator.committed(epoch);
             }
@@ -125,7 +126,7 @@ impl OperatorRig {
         }
     }
 
-    /// Returns the nodes of the chain in the record that is kept, and the learner.
+    /// Returns the nodes of the chain in the committed record, and the learner.
     fn chain(&self) -> (Vec<u32>, Option<u32>) {
         let Some(kept) = &self.kept else { return (Vec::new(), None) };
         let ShardChain { members, learner } = &kept.layout.chains()[0];
@@ -226,7 +227,7 @@ fn a_drained_node_leaves_when_another_one_has_joined() {
     let (all, four) = (vec![1, 2, 3], vec![1, 2, 3, 4]);
     assert_eq!(chains, [(all, Some(4)), (four, None), (vec![1, 3, 4], None)]);
     assert!(rig.kept.as_ref().unwrap().drained.contains(&NodeId(2)));
-    // Another operator knows of it, and the node does not come back by itself.
+    // Another operator has this state, and the node does not return by itself.
     rig.operator = LayoutOperator::new(OperatorRig::config(), rig.kept.clone(), 8);
     rig.answers.remove(&1);
     for _ in 0..9 {
@@ -281,7 +282,7 @@ fn answers_that_are_late_or_to_another_operator_do_not_count() {
     rig.answers.remove(&1);
     let status = |number| {
         let life = ChainMember::in_life(NodeId(1), 1, 0).life;
-        StoreMessage::Status(NodeStatus { number, life, layout: 1, shards: Vec::new() })
+        StoreMessage::Status(NodeStatus { number, life, layout: 1, shards: Vec::new(), groups: Vec::new() })
     };
     for _ in 0..8 {
         for number in [0, 3, 4, u64::MAX] {
@@ -295,7 +296,7 @@ fn answers_that_are_late_or_to_another_operator_do_not_count() {
 #[test]
 fn messages_that_nobody_sends_change_nothing() {
     let mut rig = OperatorRig::founded();
-    for from in [Peer::Operator, Peer::Switch(SwitchId(9)), Peer::Node(NodeId(99))] {
+    for from in [Peer::Operator(OperatorId::ONLY), Peer::Switch(SwitchId(9)), Peer::Node(NodeId(99))] {
         let forged = StoreLayout::new(u64::MAX, Vec::new());
         rig.operator.receive(from, &StoreMessage::Layout(Arc::new(forged)));
         rig.operator.receive(from, &StoreMessage::LayoutRequest(u64::MAX));

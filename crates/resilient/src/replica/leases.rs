@@ -5,7 +5,7 @@ use switch::Time;
 use super::entry::Phase;
 use super::{ReplicaEvent, StateReplica};
 use crate::layout::ShardId;
-use crate::message::{Request, RequestBody, StoreMessage};
+use crate::message::{RequestBody, StoreMessage};
 use crate::mutant::Mutant;
 use crate::row::RowId;
 
@@ -54,6 +54,9 @@ impl StateReplica {
             entry.due = None;
             return;
         }
+        if entry.is_shared && self.config.mutation.is(Mutant::ReaderLeaseFromGrant) {
+            return;
+        }
         self.lose(now, row, Phase::Draining { then_release: false });
     }
 
@@ -85,11 +88,8 @@ impl StateReplica {
     }
 
     /// Sends a request to the head of a shard.
-    pub(super) fn send(&mut self, shard: ShardId, body: RequestBody) {
-        if let Some(head) = self.layout.head(shard) {
-            let request = Request { layout: self.layout.epoch(), owner: self.owner, body };
-            self.events.push(ReplicaEvent::Send { to: head.node, message: StoreMessage::Request(request) });
-        }
+    fn send(&mut self, shard: ShardId, body: RequestBody) {
+        self.sender().1.send(shard, body);
     }
 
     fn rows_of(&self, shard: ShardId, is_wanted: impl Fn(Phase) -> bool) -> Vec<RowId> {

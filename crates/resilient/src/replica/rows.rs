@@ -4,6 +4,7 @@ use switch::Time;
 
 use super::entry::Phase;
 use super::{ReplicaEvent, StateReplica};
+use crate::carried::CarriedOutputs;
 use crate::layout::NodeId;
 use crate::message::{RefusalReason, Request, RequestBody, StoreMessage};
 use crate::mutant::Mutant;
@@ -32,7 +33,7 @@ impl StateReplica {
         from: NodeId,
         row: &RowId,
         ask: u64,
-        (epoch, seq, values): (u64, u64, &Option<RowValues>),
+        (epoch, seq, values, is_shared): (u64, u64, &Option<RowValues>, bool),
     ) {
         let mutation = self.config.mutation;
         let Some(entry) = self.rows.get_mut(row) else { return self.release_unowned(from, row, epoch) };
@@ -42,14 +43,15 @@ impl StateReplica {
             return;
         }
         let seq = if mutation.is(Mutant::SeqRestarts) { 0 } else { seq };
-        entry.grant(epoch, seq, values.clone());
+        entry.grant(now, epoch, seq, values.clone(), is_shared);
         self.asks -= 1;
-        self.events.push(ReplicaEvent::Granted { row: *row, values: values.clone() });
+        self.granted += 1;
+        self.events.push(ReplicaEvent::Granted { row: *row, values: values.clone(), is_shared });
     }
 
-    /// Gives back a row that the switch neither has nor asks for: it lost the row, or the grant came too late.
-    fn release_unowned(&mut self, to: NodeId, row: &RowId, epoch: u64) {
-        let body = RequestBody::Release { row: *row, epoch };
+    /// Gives back a row that the switch neither has nor asks for: it lost the row, or the grant arrived too late.
+    pub(super) fn release_unowned(&mut self, to: NodeId, row: &RowId, epoch: u64) {
+        let body = RequestBody::Release { row: *row, epoch, is_idle: false };
         let request = Request { layout: self.layout.epoch(), owner: self.owner, body };
         let to = self.layout.head(self.layout.shard_of(row)).map_or(to, |head| head.node);
         self.events.push(ReplicaEvent::Send { to, message: StoreMessage::Request(request) });
@@ -64,8 +66,8 @@ impl StateReplica {
         }
     }
 
-    /// Notes that another switch waits for a row. A row that is asked for is not released: the grant of this epoch may
-    /// be under way, and would be accepted.
+    /// Handles a recall: another switch waits for a row. A row that is asked for is not released: the grant of this
+    /// epoch may be under way, and would be accepted.
     pub(super) fn recalled(&mut self, now: Time, from: NodeId, row: &RowId, epoch: u64) {
         let mutation = self.config.mutation;
         if mutation.is(Mutant::RecallIgnored) {
@@ -76,14 +78,16 @@ impl StateReplica {
             return self.release_unowned(from, row, epoch);
         }
         if entry.phase == Phase::Owned && entry.epoch == epoch {
-            entry.is_recalled = true;
-            self.give_back(now, row);
+            if entry.is_shared && mutation.is(Mutant::ReadAfterRecall) {
+                return self.release_unowned(from, row, epoch);
+            }
+            self.release(now, row);
         }
     }
 
-    /// Gives a recalled row back, once the packets that waited for it have run and its writes are acknowledged.
+    /// Gives a recalled row back, once it is no longer pinned and its writes are acknowledged.
     pub(super) fn give_back(&mut self, now: Time, row: &RowId) {
-        let is_free = |entry: &&super::RowEntry| entry.phase == Phase::Owned && entry.is_recalled && !entry.has_parked;
+        let is_free = |entry: &&super::RowEntry| entry.phase == Phase::Owned && entry.is_recalled && !entry.is_pinned;
         if self.rows.get(row).filter(is_free).is_some() {
             self.lose(now, row, Phase::Draining { then_release: true });
         }
@@ -93,12 +97,13 @@ impl StateReplica {
     pub(super) fn lose(&mut self, now: Time, row: &RowId, phase: Phase) {
         let Some(entry) = self.rows.get_mut(row) else { return };
         entry.phase = phase;
+        self.granted -= 1;
         let pending = entry.is_pending().then_some(entry.seq);
         self.events.push(ReplicaEvent::Lost { row: *row, last_acknowledged: entry.acked, pending });
         self.settle(now, row);
     }
 
-    /// Goes on with a row that is being lost, once it has no unacknowledged writes.
+    /// Completes the loss of a row, once it has no unacknowledged writes.
     fn settle(&mut self, now: Time, row: &RowId) {
         let Some(entry) = self.rows.get_mut(row) else { return };
         let Phase::Draining { then_release } = entry.phase else { return };
@@ -120,36 +125,42 @@ impl StateReplica {
             self.rows.remove(row);
             return;
         }
-        *entry = super::RowEntry::asked(entry.shard, std::mem::take(&mut entry.if_missing));
+        let wish = (std::mem::take(&mut entry.if_missing), entry.idle_ms, entry.access);
+        *entry = super::RowEntry::asked(entry.shard, wish);
         self.asks += 1;
         self.send_ask(now, row);
     }
 
-    pub(super) fn acked(&mut self, now: Time, row: &RowId, epoch: u64, seq: u64) {
+    pub(super) fn acked(&mut self, now: Time, row: &RowId, (epoch, seq): (u64, u64), outputs: Option<&CarriedOutputs>) {
         let mutation = self.config.mutation;
-        let Some(entry) = self.rows.get_mut(row) else { return };
+        let (rows, mut sender) = self.sender();
+        let Some(entry) = rows.get_mut(row) else { return };
         let is_current = entry.epoch == epoch;
         let is_writer = matches!(entry.phase, Phase::Owned | Phase::Draining { .. } | Phase::Releasing);
         let seq = if mutation.is(Mutant::AckOfNewer) { entry.seq } else { seq };
         let is_duplicate = mutation.is(Mutant::DuplicateReleases) && seq == entry.acked;
         if !is_current || !is_writer || seq > entry.seq || (seq <= entry.acked && !is_duplicate) {
-            return;
+            return self.return_uncounted(row, epoch, seq, outputs);
         }
         entry.acked = seq;
-        self.events.push(ReplicaEvent::Acknowledged { row: *row, seq });
+        entry.acked_at = now;
+        sender.settle_carried((row, entry), seq, outputs);
+        sender.events.push(ReplicaEvent::Acknowledged { row: *row, seq });
         if seq < entry.sent {
             return;
         }
+        sender.latency.record(now.since_ns(entry.sent_at));
         entry.due = None;
         if entry.is_pending() {
-            self.send_write(now, row);
-            return;
+            return sender.send_write(now, (row, entry), None);
         }
         #[cfg(feature = "simulation")]
         {
             entry.acked_values = entry.values.clone();
         }
-        self.settle(now, row);
+        if entry.phase != Phase::Owned {
+            self.settle(now, row);
+        }
     }
 
     /// Loses a row whose epoch has ended, with the writes that were not applied.
@@ -160,7 +171,9 @@ impl StateReplica {
             return;
         }
         let pending = entry.is_pending().then_some(entry.seq);
+        self.carried.lost += u64::from(entry.carried > 0);
         if entry.phase == Phase::Owned {
+            self.granted -= 1;
             self.events.push(ReplicaEvent::Lost { row: *row, last_acknowledged: entry.acked, pending });
         }
         if let Some(seq) = pending {
@@ -169,47 +182,22 @@ impl StateReplica {
         self.forget(now, row);
     }
 
-    /// Sends the newest values of a row.
-    pub(super) fn send_write(&mut self, now: Time, row: &RowId) {
-        let Some(entry) = self.rows.get_mut(row) else { return };
-        #[cfg(feature = "simulation")]
-        if entry.sent == entry.seq && entry.due.is_some() && self.config.mutation.is(Mutant::WriteNotRetransmitted) {
-            return;
-        }
-        #[allow(unused_mut)]
-        let mut values = entry.values.clone();
-        #[cfg(feature = "simulation")]
-        if entry.due.is_some() && self.config.mutation.is(Mutant::RetransmitsOldValues) {
-            values = entry.acked_values.clone();
-        }
-        entry.sent = entry.seq;
-        let body = RequestBody::Write { row: *row, epoch: entry.epoch, seq: entry.seq, values };
-        let shard = entry.shard;
-        self.start_timer(now, row);
-        self.send(shard, body);
-    }
-
     /// Sends again what a row waits for.
     pub(super) fn retransmit(&mut self, now: Time, row: &RowId) {
-        let Some(entry) = self.rows.get(row) else { return };
+        let (rows, mut sender) = self.sender();
+        let Some(entry) = rows.get_mut(row) else { return };
         let body = match entry.phase {
             Phase::Asked { is_sent: true } => {
-                RequestBody::Acquire { row: *row, ask: entry.ask, if_missing: entry.if_missing.clone() }
+                let (if_missing, idle_ms, access) = (entry.if_missing.clone(), entry.idle_ms, entry.access);
+                RequestBody::Acquire { row: *row, ask: entry.ask, if_missing, idle_ms, access }
             }
-            Phase::Releasing => RequestBody::Release { row: *row, epoch: entry.epoch },
-            Phase::Owned | Phase::Draining { .. } if entry.is_pending() => return self.send_write(now, row),
+            Phase::Releasing => RequestBody::Release { row: *row, epoch: entry.epoch, is_idle: entry.is_idle },
+            Phase::Owned | Phase::Draining { .. } if entry.is_pending() => {
+                return sender.send_write(now, (row, entry), None);
+            }
             _ => return,
         };
-        let shard = entry.shard;
-        self.start_timer(now, row);
-        self.send(shard, body);
-    }
-
-    fn start_timer(&mut self, now: Time, row: &RowId) {
-        let due = now.after_ns(self.config.retransmit_ns.max(1));
-        if let Some(entry) = self.rows.get_mut(row) {
-            entry.due = Some(due);
-            self.timers.push_back((due, *row));
-        }
+        sender.start_timer(now, (row, entry));
+        sender.send(entry.shard, body);
     }
 }

@@ -10,9 +10,10 @@ use crate::mutant::{Mutant, Mutation};
 const MAX_NONCES: usize = 64;
 
 /// The lease of a switch at a shard.
+#[cfg_attr(feature = "simulation", derive(Clone, Hash))]
 #[derive(Debug, Default)]
 pub(super) struct ShardSession {
-    /// Whether the lease goes on, as far as the time is known.
+    /// Whether the lease is valid, as far as the time is known.
     pub is_live: bool,
     /// End of the lease, if it is live.
     pub end: Time,

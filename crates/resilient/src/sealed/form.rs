@@ -1,6 +1,6 @@
 //! Reads and writes the header of a datagram, and hellos.
 
-use crate::layout::{NodeId, SwitchId};
+use crate::layout::{NodeId, OperatorId, SwitchId};
 use crate::message::Peer;
 
 use super::key::{ClusterFingerprint, FINGERPRINT_BYTES};
@@ -8,10 +8,10 @@ use super::key::{ClusterFingerprint, FINGERPRINT_BYTES};
 /// Length of the header in bytes.
 pub const HEADER_BYTES: usize = 38;
 
-/// Length of the tag behind the messages in bytes.
+/// Length of the tag after the messages in bytes.
 pub const TAG_BYTES: usize = 16;
 
-const MAGIC: [u8; 3] = [b'T', b'R', 2];
+const MAGIC: [u8; 3] = [b'T', b'R', 3];
 
 /// Length of a hello between header and tag.
 const HELLO_BYTES: usize = FINGERPRINT_BYTES + 16;
@@ -38,14 +38,14 @@ pub(super) struct Header {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Hello {
     pub fingerprint: ClusterFingerprint,
-    /// A number that the receiver is to echo; 0 for none.
+    /// The number that the receiver has to echo; 0 for none.
     pub challenge: u64,
     /// The receiver's challenge; 0 for none.
     pub echo: u64,
 }
 
 impl Header {
-    /// Reads a datagram. Returns the header, and what is between it and the tag.
+    /// Reads a datagram. Returns the header, and the bytes between it and the tag.
     pub fn read(datagram: &[u8]) -> Option<(Header, &[u8])> {
         let (header, rest) = datagram.split_first_chunk::<HEADER_BYTES>()?;
         let body = rest.get(..rest.len().checked_sub(TAG_BYTES)?)?;
@@ -101,7 +101,7 @@ fn peer(bytes: &[u8]) -> Option<Peer> {
     match kind {
         0 => Some(Peer::Switch(SwitchId(number))),
         1 => Some(Peer::Node(NodeId(number))),
-        2 if number == 0 => Some(Peer::Operator),
+        2 => Some(Peer::Operator(OperatorId(number))),
         _ => None,
     }
 }
@@ -111,7 +111,7 @@ pub(super) fn peer_bytes(peer: Peer) -> [u8; 5] {
     let (kind, number) = match peer {
         Peer::Switch(switch) => (0, switch.0),
         Peer::Node(node) => (1, node.0),
-        Peer::Operator => (2, 0),
+        Peer::Operator(operator) => (2, operator.0),
     };
     let [a, b, c, d] = number.to_be_bytes();
     [kind, a, b, c, d]

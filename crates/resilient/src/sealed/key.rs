@@ -17,10 +17,10 @@ pub struct ClusterKey([u8; KEY_BYTES]);
 impl ClusterKey {
     /// Creates a key from random bytes.
     pub fn new(random: &[u8; KEY_BYTES]) -> ClusterKey {
-        ClusterKey(blake3::derive_key("triplane resilient datagram tags 2", random))
+        ClusterKey(blake3::derive_key("triplane resilient datagram tags 3", random))
     }
 
-    /// Returns the key of clusters that have none of their own. Everybody knows it.
+    /// Returns the key of clusters that have none of their own. It is public.
     pub fn public() -> ClusterKey {
         ClusterKey::new(&[0; KEY_BYTES])
     }
@@ -36,7 +36,7 @@ impl ClusterKey {
     /// Whether a datagram ends with its tag.
     pub(super) fn has_sealed(&self, datagram: &[u8]) -> bool {
         let Some((sealed, tag)) = datagram.split_last_chunk::<TAG_BYTES>() else { return false };
-        // The time does not depend on where the tags differ.
+        // Takes the same time wherever the tags differ.
         self.tag(sealed).iter().zip(tag).fold(0, |difference, (a, b)| difference | (a ^ b)) == 0
     }
 
@@ -53,14 +53,14 @@ impl fmt::Debug for ClusterKey {
     }
 }
 
-/// A hash of the settings that all members of a cluster must have alike, and of the version of the messages.
+/// A hash of the settings that must be equal at all members of a cluster, and of the version of the messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClusterFingerprint(pub(super) [u8; FINGERPRINT_BYTES]);
 
 impl ClusterFingerprint {
-    /// Returns the fingerprint of settings. They are written such that different ones have different bytes.
+    /// Returns the fingerprint of settings. Different settings must have different bytes.
     pub fn new(settings: &[u8]) -> ClusterFingerprint {
-        let hash = blake3::derive_key("triplane resilient cluster settings 2", settings);
+        let hash = blake3::derive_key("triplane resilient cluster settings 3", settings);
         let mut fingerprint = [0; FINGERPRINT_BYTES];
         fingerprint.copy_from_slice(&hash[..FINGERPRINT_BYTES]);
         ClusterFingerprint(fingerprint)

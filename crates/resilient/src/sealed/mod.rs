@@ -1,12 +1,12 @@
-//! Seals datagrams between the members of a cluster, and opens them: only a member with the key of the cluster can make
-//! one that counts, and each counts once.
+//! Seals datagrams between the members of a cluster, and opens them: only a member with the key of the cluster can
+//! create a valid one, and each counts once.
 //!
 //! ```text
 //!   bytes
 //!    2  "TR"
-//!    1  version, 2
+//!    1  version, 3
 //!    1  kind: 0 messages, 1 hello
-//!    5  sender: 0 for a switch, 1 for a store or 2 for the operator; its number
+//!    5  sender: 0 for a switch, 1 for a store or 2 for an operator; its number
 //!    5  receiver
 //!    8  start number of the sender
 //!    8  start number of the receiver as the sender knows it; 0 if it does not
@@ -19,10 +19,10 @@
 //! start number of its receiver, the sender's start number that the receiver knows, and a counter that is new in a
 //! window of the last 1024.
 //!
-//! **Hellos** make start numbers known. A member learns the start number of another only from the answer to a
-//! challenge of its own, so a recorded hello proves nothing, and a start that has ended never counts again. Nothing has
-//! to be remembered for that: it cannot answer. To challenge a member again whose start number has not changed changes
-//! nothing, so replays do not disturb a pair.
+//! **Hellos** make start numbers known. A member learns the start number of another only from the answer to a challenge
+//! of its own, so a recorded hello proves nothing, and a start that has ended never counts again. No list of ended
+//! starts is needed, as they cannot answer. Challenging a member again whose start number has not changed has no
+//! effect, so replays do not disturb a pair.
 //!
 //! ```text
 //!   switch (starts)                                        store
@@ -32,9 +32,9 @@
 //! ```
 //!
 //! A member sends a request when it has messages for a peer whose start number it does not know (they wait), and when a
-//! datagram with a right tag has other start numbers than it knows; at most one in a millisecond to each peer. A hello
-//! with a challenge is answered at once, by a hello of the same length. The answer has a challenge itself only if the
-//! hello did not prove its start number: so an exchange has at most three hellos. Datagrams with a wrong tag are never
+//! datagram with a valid tag has unknown start numbers; at most one in a millisecond to each peer. A hello with a
+//! challenge is answered at once, by a hello of the same length. The answer has a challenge itself only if the hello
+//! did not prove its start number: so an exchange has at most three hellos. Datagrams with a wrong tag are never
 //! answered.
 //!
 //! Hellos carry a [`ClusterFingerprint`]. A peer with another one is refused.
@@ -58,13 +58,13 @@ use peer_state::PeerState;
 /// Counts of datagrams that were refused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RefusedDatagrams {
-    /// Datagrams that are not of the protocol.
+    /// Datagrams that are not valid messages of the protocol.
     pub malformed: u64,
-    /// Datagrams from addresses that are not of the cluster, or that name another sender or receiver.
+    /// Datagrams from addresses outside the cluster, or that name another sender or receiver.
     pub stranger: u64,
     /// Datagrams with a wrong tag: forged, damaged, or from a member with another key.
     pub wrong_tag: u64,
-    /// Datagrams that were received before, or are too old to tell.
+    /// Datagrams that were received before, or are older than the window.
     pub replayed: u64,
     /// Datagrams of another start of the sender or receiver, as after a restart.
     pub other_start: u64,
@@ -72,15 +72,23 @@ pub struct RefusedDatagrams {
     pub other_settings: u64,
 }
 
+/// Returns the messages of a datagram without verifying its tag, for drawings of a run; `None` for a hello, and for
+/// other bytes.
+pub fn peek(datagram: &[u8]) -> Option<Vec<StoreMessage>> {
+    let (header, body) = Header::read(datagram)?;
+    let is_hello = matches!(header.kind, Kind::Hello);
+    wire_form::read_messages(body).ok().filter(|_| !is_hello)
+}
+
 impl RefusedDatagrams {
-    /// Returns the number of all.
+    /// Returns the total number.
     pub fn total(&self) -> u64 {
         let RefusedDatagrams { malformed, stranger, wrong_tag, replayed, other_start, other_settings } = self;
         malformed + stranger + wrong_tag + replayed + other_start + other_settings
     }
 }
 
-/// Reason that a datagram is refused.
+/// The reason for which a datagram is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum DatagramRefusal {
     Malformed,
@@ -115,21 +123,21 @@ impl DatagramSealer {
         peers: impl IntoIterator<Item = Peer>,
     ) -> DatagramSealer {
         let peers = peers.into_iter().filter(|peer| *peer != me).map(|peer| (peer, PeerState::default())).collect();
-        // 0 stands for a start number that is not known.
+        // 0 means an unknown start number.
         let start = start.max(1);
         let (outgoing, disagreeing) = (Vec::new(), Vec::new());
         DatagramSealer { me, start, key, fingerprint, peers, outgoing, disagreeing, refused: Default::default() }
     }
 
-    /// Sends messages. Those for one peer are in order, as many in a datagram as it holds.
+    /// Sends messages. Those for one peer are in order, with as many in a datagram as fit.
     pub fn send(&mut self, now: Time, messages: &[(Peer, StoreMessage)]) {
         for (to, datagram) in wire_form::datagrams(messages) {
             self.seal(now, to, datagram);
         }
     }
 
-    /// Seals a datagram that [`wire_form`] made. It waits if the peer's start number is not known; if the peer is not
-    /// of the cluster, or too many wait, one is lost.
+    /// Seals a datagram that [`wire_form`] made. It waits if the peer's start number is unknown. It is dropped if the
+    /// peer is not in the cluster; if too many wait, the oldest is dropped.
     pub fn seal(&mut self, now: Time, to: Peer, datagram: Vec<u8>) {
         let Some(peer) = self.peers.get_mut(&to) else { return };
         match peer.start {
@@ -150,7 +158,7 @@ impl DatagramSealer {
         })
     }
 
-    /// Counts a datagram from an address that is not of the cluster.
+    /// Counts a datagram from an address outside the cluster.
     pub fn refuse_stranger(&mut self) {
         self.refuse(DatagramRefusal::Stranger);
     }
@@ -160,7 +168,7 @@ impl DatagramSealer {
         self.outgoing.drain(..)
     }
 
-    /// Removes and returns the peers that have shown other settings of the cluster, each once.
+    /// Removes and returns the peers that have proved to have other settings, each once.
     pub fn take_disagreeing(&mut self) -> Vec<Peer> {
         std::mem::take(&mut self.disagreeing)
     }
@@ -207,7 +215,7 @@ impl DatagramSealer {
         wire_form::read_messages(body).map_err(|_| DatagramRefusal::Malformed)
     }
 
-    /// Takes a hello with a right tag. Its start number counts only if it answers a challenge of this member's.
+    /// Handles a hello with a valid tag. Its start number counts only if it answers a challenge of this member's.
     fn hello(&mut self, header: &Header, hello: &Hello) -> Result<(), DatagramRefusal> {
         if header.receiver_start != 0 && header.receiver_start != self.start {
             return Err(DatagramRefusal::OtherStart);
@@ -228,7 +236,7 @@ impl DatagramSealer {
             let answer = Hello { fingerprint: self.fingerprint, challenge, echo: hello.challenge };
             self.say(from, header.sender_start, &answer);
         }
-        // After the answer, which makes this member's start number known.
+        // Sent after the answer, which makes this member's start number known.
         waited.into_iter().for_each(|datagram| self.finish(from, header.sender_start, datagram));
         if is_proven && !is_alike { Err(DatagramRefusal::OtherSettings) } else { Ok(()) }
     }

@@ -1,4 +1,4 @@
-//! Keeps the state of a peer as a member knows it.
+//! Keeps a member's view of a peer.
 
 use std::collections::VecDeque;
 
@@ -19,17 +19,17 @@ const MAX_WAITING: usize = 8;
 /// Whether a peer has the settings of this member.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum PeerSettings {
-    /// The same, or it has not shown them.
+    /// The same settings, or not known yet.
     #[default]
     Alike,
-    /// Others.
+    /// Other settings.
     Other,
 }
 
-/// What is known of a peer.
+/// The state of a peer.
 #[derive(Debug, Default)]
 pub(super) struct PeerState {
-    /// Its start number, as it has proved.
+    /// Its proved start number.
     pub start: Option<u64>,
     /// The counters received from this start.
     pub window: ReplayWindow,
@@ -45,7 +45,7 @@ pub(super) struct PeerState {
 }
 
 impl PeerState {
-    /// Lets a datagram wait.
+    /// Queues a datagram.
     pub fn wait(&mut self, datagram: Vec<u8>) {
         if self.settings == PeerSettings::Other {
             return;
@@ -56,7 +56,7 @@ impl PeerState {
         self.waiting.push_back(datagram);
     }
 
-    /// Takes the start number that the peer has proved. Returns the datagrams that waited for it.
+    /// Records the start number that the peer has proved. Returns the datagrams that waited for it.
     pub fn adopt(&mut self, start: u64) -> Vec<Vec<u8>> {
         (self.challenge, self.settings) = (0, PeerSettings::Alike);
         if self.start != Some(start) {
@@ -65,15 +65,15 @@ impl PeerState {
         self.waiting.drain(..).collect()
     }
 
-    /// Takes the proof that the peer has other settings. Returns whether this is to be reported.
+    /// Records the proof that the peer has other settings. Returns whether this is to be reported.
     pub fn reject(&mut self) -> bool {
         (self.challenge, self.settings, self.start) = (0, PeerSettings::Other, None);
         self.waiting.clear();
         !std::mem::replace(&mut self.was_reported, true)
     }
 
-    /// Returns the challenge to send. It is unique within this member's start; nobody else can answer it, so it need
-    /// not be a secret.
+    /// Returns the challenge to send. It is unique within this member's start; only the peer can answer it, so it need
+    /// not be secret.
     pub fn challenge(&mut self) -> u64 {
         if self.challenge == 0 {
             self.challenges += 1;

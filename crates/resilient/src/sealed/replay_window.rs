@@ -1,9 +1,9 @@
 //! Distinguishes counters that are new from those that were received before.
 
-/// Number of the newest counters that are distinguished. Older ones do not count.
+/// Number of the newest counters that are distinguished. Older ones are refused.
 pub(super) const WINDOW: u64 = 1024;
 
-/// One word more than the window, so that the newest word can be cleared as a whole (RFC 6479).
+/// One word more than the window, so that the newest word can be cleared at once (RFC 6479).
 const WORDS: u64 = WINDOW / 64 + 1;
 
 /// The counters that were received.
@@ -21,7 +21,7 @@ impl Default for ReplayWindow {
 }
 
 impl ReplayWindow {
-    /// Takes a counter. Returns whether it is new.
+    /// Records a counter. Returns whether it is new.
     pub fn accept(&mut self, counter: u64) -> bool {
         if counter == 0 || self.newest.saturating_sub(counter) >= WINDOW {
             return false;

@@ -1,4 +1,4 @@
-//! Exact exchanges, and a network with an attacker who sees, keeps and repeats everything.
+//! Tests exact exchanges, and a network with an attacker that records and replays everything.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -43,7 +43,8 @@ fn give(to: &mut DatagramSealer, from: Peer, datagrams: &[Vec<u8>]) -> Vec<u64> 
     datagrams.iter().flat_map(|datagram| numbers(&to.open(Time::ZERO, from, datagram))).collect()
 }
 
-/// Exchanges everything at once. Returns the numbers that reached the switch and the store, and the number of flights.
+/// Exchanges all datagrams at once. Returns the numbers that reached the switch and the store, and the number of
+/// flights.
 fn exchange(switch: &mut DatagramSealer, store: &mut DatagramSealer) -> (Vec<u64>, Vec<u64>, usize) {
     let (mut at_switch, mut at_store) = (Vec::new(), Vec::new());
     for flights in 0..10 {
@@ -57,7 +58,7 @@ fn exchange(switch: &mut DatagramSealer, store: &mut DatagramSealer) -> (Vec<u64
     panic!("the exchange goes on for ever");
 }
 
-/// Returns a pair that knows each other.
+/// Returns two members that know each other's start numbers.
 fn pair() -> (DatagramSealer, DatagramSealer) {
     let (mut switch, mut store) = (sealer(SWITCH, 100), sealer(STORE, 200));
     switch.send(Time::ZERO, &[(STORE, message(1))]);
@@ -91,11 +92,11 @@ fn either_side_may_start_again() {
     let mut other = sealer(SWITCH, 101);
     other.send(Time::ZERO, &[(STORE, message(2))]);
     assert_eq!(exchange(&mut other, &mut store), (vec![], vec![2], 3));
-    // What the first start sent is old now, although the store is the same.
+    // The datagrams of the first start are old now, although the store is the same.
     switch.send(Time::ZERO, &[(STORE, message(3))]);
     assert_eq!(give(&mut store, SWITCH, &outgoing(&mut switch)), NONE);
     assert_eq!(store.refused(), RefusedDatagrams { other_start: 1, ..Default::default() });
-    // The store starts again. The switch learns it by the first datagram, which is lost.
+    // The store restarts. The switch learns this from the answer to its first datagram, which is lost.
     let mut again = sealer(STORE, 201);
     other.send(Time::ZERO, &[(STORE, message(4))]);
     assert_eq!(exchange(&mut other, &mut again), (vec![], vec![], 4));
@@ -165,7 +166,7 @@ fn replays_neither_count_nor_disturb_a_pair() {
         }
         let (up, down) = (outgoing(&mut switch).len(), outgoing(&mut store).len());
         assert!(up <= answers.len() && down <= recorded.len(), "an attacker gets no more than it sends: {up}, {down}");
-        // The pair goes on without a new hello, whatever these requests led to.
+        // The pair continues without a new hello, regardless of these requests.
         switch.send(now, &[(STORE, message(number))]);
         assert_eq!(give(&mut store, SWITCH, &outgoing(&mut switch)), [number]);
     }
@@ -186,7 +187,7 @@ fn other_settings_are_reported_once_by_both() {
     }
     assert_eq!(reported, (vec![STORE], vec![SWITCH]));
     assert!(switch.refused().other_settings > 0 && store.refused().other_settings > 0);
-    // Started again with the right file, it is served.
+    // Restarted with the correct file, it is served.
     let mut switch = sealer_with(SWITCH, 101, 7, b"lease 2s");
     switch.send(Time::from_ms(60_000), &[(STORE, message(7))]);
     assert_eq!(exchange(&mut switch, &mut store).1, [7]);
@@ -278,7 +279,7 @@ impl World {
         self.take(to);
     }
 
-    /// What the attacker does: it repeats, changes, cuts and joins what it has recorded.
+    /// The attacks: replays, changes, truncations and concatenations of recorded datagrams.
     fn attack(&mut self) {
         if self.recorded.is_empty() {
             return;
@@ -334,7 +335,7 @@ fn nothing_counts_twice_and_live_pairs_get_through() {
                 _ => world.network(loss),
             }
         }
-        // The loss ends; the attacker goes on. Members repeat what they have to say, as the protocol does.
+        // The loss ends; the attack continues. Members repeat their messages, as the protocol does.
         for round in 0.. {
             assert!(round < 6, "seed {seed}: no way in {round} rounds");
             world.now = world.now.after_ns(10_000_000);

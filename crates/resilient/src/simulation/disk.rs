@@ -5,7 +5,13 @@ use std::collections::{BTreeMap, VecDeque};
 use switch::Time;
 
 use crate::layout::ChainMember;
+use crate::row::RowId;
 use crate::store::{EntryChange, GroupCommit, StoreConfig, StoreNode, StoreRecord, StoreRecovery};
+use crate::wire_form::MessageReader;
+
+/// Kind of entries with rows, and the length of their keys before the row.
+const ROW: u8 = 3;
+const ROW_KEY: usize = 3;
 
 /// Entries that are safe, and records that are being written.
 #[derive(Debug, Default)]
@@ -21,7 +27,7 @@ impl NodeDisk {
         self.writing.len()
     }
 
-    /// Takes a record.
+    /// Adds a record.
     pub fn write(&mut self, number: u64, record: StoreRecord) {
         self.writing.push_back((number, record));
     }
@@ -46,7 +52,11 @@ impl NodeDisk {
         for change in batch.changes() {
             match change {
                 EntryChange::RemoveAll(prefix) => self.entries.retain(|key, _| !key.starts_with(&prefix)),
-                EntryChange::Remove(key) => assert!(self.entries.remove(&key).is_some(), "an entry is removed once"),
+                EntryChange::Remove(key) => {
+                    // A row may come and go within a transaction.
+                    let (is_row, removed) = (key.first() == Some(&ROW), self.entries.remove(&key));
+                    assert!(is_row || removed.is_some(), "an entry is removed once");
+                }
                 EntryChange::Put(key, value) => drop(self.entries.insert(key, value)),
             }
         }
@@ -55,6 +65,12 @@ impl NodeDisk {
     /// Returns the entries in the order of keys.
     pub fn entries(&self) -> &BTreeMap<Vec<u8>, Vec<u8>> {
         &self.entries
+    }
+
+    /// Returns the rows that are on the disk.
+    pub fn rows(&self) -> impl Iterator<Item = RowId> + '_ {
+        let row = |key: &Vec<u8>| MessageReader(key.get(ROW_KEY..)?).row().ok();
+        self.entries.keys().filter(|key| key.first() == Some(&ROW)).filter_map(row)
     }
 
     /// Restores the node.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::machine::DriftingClock;
 use super::world::{World, WorldEvent};
-use crate::layout::{ChainMember, NodeId, SwitchId};
+use crate::layout::{ChainMember, NodeId, OperatorId, SwitchId};
 use crate::message::Peer;
 use crate::mutant::Mutant;
 use crate::store::StoreNode;
@@ -83,9 +83,11 @@ impl World {
         let until = self.now + self.some_time();
         let others =
             (0..self.nodes.len() as u32).map(|other| Peer::Node(NodeId(other))).filter(|it| *it != Peer::Node(node));
-        others.chain([Peer::Operator]).for_each(|other| self.network.block(Some(other), Some(Peer::Node(node)), until));
+        others
+            .chain([Peer::Operator(OperatorId::ONLY)])
+            .for_each(|other| self.network.block(Some(other), Some(Peer::Node(node)), until));
         let switch = Peer::Switch(SwitchId(self.random.below(self.switches.len() as u64) as u32));
-        self.network.block(Some(Peer::Operator), Some(switch), until);
+        self.network.block(Some(Peer::Operator(OperatorId::ONLY)), Some(switch), until);
     }
 
     /// Whether each shard keeps an active member if this node loses its memory.
@@ -107,7 +109,7 @@ impl World {
 
     fn crash(&mut self, peer: Peer) {
         let is_up = match peer {
-            Peer::Operator => false,
+            Peer::Operator(_) => false,
             Peer::Switch(switch) => self.switches[switch.0 as usize].program.take().is_some(),
             Peer::Node(node) => {
                 if !self.scenario.store.is_durable {
@@ -129,7 +131,7 @@ impl World {
     fn pause(&mut self, peer: Peer, until: u64) {
         let now = self.now;
         let (paused_at, paused_until) = match peer {
-            Peer::Operator => return,
+            Peer::Operator(_) => return,
             Peer::Switch(switch) => {
                 let machine = &mut self.switches[switch.0 as usize];
                 (&mut machine.paused_at, &mut machine.paused_until)
@@ -167,7 +169,7 @@ impl World {
                 machine.wake_at = u64::MAX;
             }
             Peer::Node(NodeId(number)) => self.start_node(number),
-            Peer::Operator => {}
+            Peer::Operator(_) => {}
         }
     }
 

@@ -39,7 +39,7 @@ impl DriftingClock {
 pub struct Machine<P> {
     /// The program, if the machine is up.
     pub program: Option<P>,
-    /// Its clock, which goes on while the program does not run.
+    /// Its clock, which advances while the program does not run.
     pub clock: DriftingClock,
     /// The program does not run before this time.
     pub paused_until: u64,

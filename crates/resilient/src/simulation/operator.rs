@@ -1,4 +1,4 @@
-//! The operators of the store, and the record that they keep.
+//! The operators of the store, and their record.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use switch::Time;
 
 use super::scenario::Scenario;
 use super::world::{World, WorldEvent};
-use crate::layout::{ChainMember, NodeId, ShardChain, ShardId, StoreLayout, SwitchId};
+use crate::layout::{ChainMember, NodeId, OperatorId, ShardChain, ShardId, StoreLayout, SwitchId};
 use crate::message::{Peer, StoreMessage};
 use crate::mutant::Mutation;
 use crate::operator::{LayoutOperator, LayoutRecord, OperatorConfig, OperatorEvent};
@@ -29,18 +29,19 @@ pub struct OperatorMachine {
 pub struct Operators {
     config: OperatorConfig,
     pub machines: Vec<OperatorMachine>,
-    /// The record that is kept.
+    /// The committed record.
     pub kept: LayoutRecord,
-    /// Draws what concerns operators only, so that runs about leases do not depend on them.
+    /// Draws the parameters of operators from random numbers of its own, so that runs about leases do not depend on
+    /// them.
     pub random: SplitMix64,
     /// Members that were active in a layout with this epoch when they lost their memory.
     lost: BTreeSet<(ChainMember, ShardId, u64)>,
-    /// Whether an active member lost its memory just before the others were removed for its sake.
+    /// Whether an active member lost its memory just before the others were removed in its favour.
     pub has_lost_rows: bool,
 }
 
 impl Operators {
-    /// Creates operators of nodes in their first life, with the first layout unless they have to make it.
+    /// Creates operators of nodes in their first life, with the first layout unless they have to create it.
     pub fn new(random: &mut SplitMix64, scenario: &Scenario, mutation: Mutation) -> Operators {
         let Scenario { nodes, chain_length, shards, .. } = *scenario;
         let first = random.below(u64::from(nodes)) as u32;
@@ -69,7 +70,7 @@ impl Operators {
         Operators { config, machines: Vec::new(), kept, random, lost: BTreeSet::new(), has_lost_rows: false }
     }
 
-    /// Returns the layout of a switch that knows none: that of the start, or one without members.
+    /// Returns the layout of a switch that has not received any: the initial one, or one without members.
     pub fn first_layout(&self, shards: u16) -> Arc<StoreLayout> {
         if self.kept.layout.epoch() > 0 {
             return Arc::clone(&self.kept.layout);
@@ -83,7 +84,7 @@ impl Operators {
         OperatorMachine { program, start, wake_at: u64::MAX }
     }
 
-    /// Keeps a record if it follows the one that is kept.
+    /// Commits a record if it follows the committed one.
     fn keep(&mut self, record: &LayoutRecord) -> bool {
         let follows = record.layout.epoch() == self.kept.layout.epoch() + 1;
         if follows {
@@ -102,14 +103,14 @@ impl World {
         }
     }
 
-    /// Starts an operator again. What it has asked to keep may still be kept.
+    /// Restarts an operator. A record that it has proposed may still be committed.
     fn restart_operator(&mut self, number: u32) {
         let start = self.operators.machines[number as usize].start + 1;
         self.operators.machines[number as usize] = self.operators.make(start);
         self.operator_effects(number);
     }
 
-    /// Gives a message to all operators: they share an address.
+    /// Delivers a message to all operators: they share an address.
     pub(super) fn receive_as_operator(&mut self, from: Peer, message: &StoreMessage) {
         for number in 0..self.scenario.operators {
             self.operators.machines[number as usize].program.receive(from, message);
@@ -127,7 +128,7 @@ impl World {
         }
     }
 
-    /// Keeps a record by compare-and-swap, and reports it to the operator if that still runs.
+    /// Commits a record by compare-and-swap, and reports the result to the operator if it still runs.
     pub(super) fn commit(&mut self, number: u32, start: u64, record: &LayoutRecord) {
         let before = self.operators.kept.layout.epoch();
         let is_kept = self.operators.keep(record);
@@ -145,7 +146,7 @@ impl World {
         }
     }
 
-    /// Notes whether a new layout has a chain whose last active member is lost.
+    /// Records whether a new layout has a chain whose last active member is lost.
     fn note_losses(&mut self, before: u64) {
         let layout = Arc::clone(&self.operators.kept.layout);
         for (shard, chain) in layout.shards().zip(layout.chains()) {
@@ -160,7 +161,7 @@ impl World {
         }
     }
 
-    /// Notes the shards at which a node is active that loses its memory.
+    /// Records the shards at which a node that loses its memory is active.
     pub(super) fn note_amnesia(&mut self, number: u32) {
         let Some(node) = &self.nodes[number as usize].program else { return };
         let (member, epoch) = (node.member(), node.layout().epoch());
@@ -178,7 +179,7 @@ impl World {
         }
         for event in events {
             match event {
-                OperatorEvent::Send { to, message } => self.send(Peer::Operator, to, message),
+                OperatorEvent::Send { to, message } => self.send(Peer::Operator(OperatorId::ONLY), to, message),
                 OperatorEvent::Commit { record } => {
                     let at = self.now + self.operators.random.below(self.scenario.keeper_ns);
                     self.schedule(at, WorldEvent::Commit { number, start, record });
@@ -225,7 +226,7 @@ impl World {
         }
     }
 
-    /// Ends all drains, so that chains can have their length.
+    /// Ends all drains, so that chains can have their full length.
     pub(super) fn heal_operators(&mut self) {
         let program = &mut self.operators.machines[0].program;
         for node in (0..self.scenario.nodes).map(NodeId) {

@@ -38,7 +38,7 @@ const TOGGLED: u64 = 1 << 63;
 /// The program of one row.
 #[derive(Clone, Copy, Debug)]
 pub struct RowProgram {
-    /// Whether there are inputs that remove the row. The count of updates then begins anew.
+    /// Whether there are inputs that remove the row. The count of updates then restarts.
     pub has_removals: bool,
 }
 
@@ -66,6 +66,10 @@ impl Specification for RowProgram {
             }
             ProgramInput::Remove => (None, *state),
         }
+    }
+
+    fn is_read(&self, input: &ProgramInput) -> bool {
+        *input == ProgramInput::Read
     }
 
     fn is_past(&self, state: &Option<RowNumber>, input: &ProgramInput, output: &Option<RowNumber>) -> bool {

@@ -6,8 +6,11 @@ use super::program::{ProgramInput, RowNumber, RowProgram};
 use super::{SimulationReport, Violation};
 use crate::history::{Invocation, Verdict, check};
 
+/// The inputs of a row with their outputs.
+pub type RowHistory = Vec<Invocation<ProgramInput, Option<RowNumber>>>;
+
 /// Maximum number of states that the search of one row visits.
-const MAX_STATES: usize = 200_000;
+const MAX_STATES: usize = 2_000_000;
 
 #[derive(Clone, Copy, Debug)]
 struct RecordedInput {
@@ -44,7 +47,7 @@ impl RunHistory {
         self.inputs[number].has_run = true;
     }
 
-    /// Records that a switch has no place for an input.
+    /// Records that a switch has no room for an input, or has lost its output.
     pub fn dropped(&mut self, number: usize) {
         self.inputs[number].is_dropped = true;
     }
@@ -82,7 +85,7 @@ impl RunHistory {
     }
 
     /// Returns the history of a row, without the inputs that were dropped.
-    pub fn of_row(&self, row: u32) -> Vec<Invocation<ProgramInput, Option<RowNumber>>> {
+    pub fn of_row(&self, row: u32) -> RowHistory {
         let of_row = self.inputs.iter().filter(|input| input.row == row && input.has_run);
         of_row.map(|input| Invocation { input: input.input, called: input.called, returned: input.returned }).collect()
     }

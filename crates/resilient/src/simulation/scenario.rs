@@ -2,9 +2,14 @@
 
 use rng::SplitMix64;
 
+use super::snapshot_model;
+use crate::carried::HoldMode;
+use crate::holders::RowAccess;
 use crate::mutant::{Mutant, Mutation};
 use crate::replica::ReplicaConfig;
+use crate::snapshots::SnapshotForm;
 use crate::store::StoreConfig;
+use crate::wire_form::MAX_PAYLOAD;
 
 const MICROSECOND: u64 = 1_000;
 const MILLISECOND: u64 = 1_000_000;
@@ -20,13 +25,13 @@ pub struct Scenario {
     pub chain_length: usize,
     /// Whether the operator also removes the last node that has everything. Rows may then be unavailable, never wrong.
     pub is_operator_reckless: bool,
-    /// Number of operators that run at the same time. One is enough, more must do no harm.
+    /// Number of operators that run at the same time. One is enough; several must do no harm.
     pub operators: u32,
-    /// Whether the operators make the first layout. If not, it is there at the start.
+    /// Whether the operators create the first layout. If not, it exists at the start.
     pub is_unfounded: bool,
-    /// Number of requests without an answer after which the operators take a node for dead.
+    /// Number of requests without an answer after which the operators consider a node dead.
     pub suspect_after: u32,
-    /// Longest time until a layout is kept.
+    /// Longest time until a layout is committed.
     pub keeper_ns: u64,
     /// Number of shards.
     pub shards: u16,
@@ -36,9 +41,15 @@ pub struct Scenario {
     pub keys: u32,
     /// Number of numbers.
     pub numbers: u32,
+    /// The snapshots of the rows, if they are replicated by snapshots.
+    pub snapshots: Option<SnapshotForm>,
+    /// Maximum number of pages that are sent without an acknowledgement.
+    pub snapshot_window: usize,
     /// Share of lookups, in percent of the inputs.
     pub lookups: u64,
-    /// Whether there are other keys after a while.
+    /// Idle time of rows that are looked up, in milliseconds; 0 if they do not age.
+    pub idle_ms: u32,
+    /// Whether packets use other keys after a while.
     pub has_new_keys: bool,
     /// Time with faults.
     pub faults_ns: u64,
@@ -48,6 +59,8 @@ pub struct Scenario {
     pub reads: u64,
     /// Share of inputs that do not come to the home of their row, in percent.
     pub away: u64,
+    /// The use for which switches ask for a row when an input only reads it.
+    pub read_access: RowAccess,
     /// Whether the home of a row gets reads almost only. They need no store until the lease ends.
     pub homes_read: bool,
     /// Whether a switch that was paused receives packets before messages.
@@ -87,7 +100,7 @@ pub struct FaultChances {
     pub switch_crash: u64,
     /// A store node crashes.
     pub node_crash: u64,
-    /// A machine stops for a while, and its clock goes on.
+    /// A machine stops for a while, and its clock advances.
     pub pause: u64,
     /// A machine does not reach another one, or none, for a while.
     pub partition: u64,
@@ -95,9 +108,9 @@ pub struct FaultChances {
     pub move_row: u64,
     /// The operator takes a living node for dead.
     pub suspicion: u64,
-    /// An operator crashes, and starts again.
+    /// An operator crashes and restarts.
     pub operator_crash: u64,
-    /// A person gives the operator a command.
+    /// A user gives the operator a command.
     pub command: u64,
 }
 
@@ -135,12 +148,16 @@ impl Scenario {
             rows: random.pick(&[(2, 1), (1, 2), (1, 3), (1, 5)]),
             keys: 0,
             numbers: 0,
+            snapshots: None,
+            snapshot_window: 1,
             lookups: 0,
+            idle_ms: 0,
             has_new_keys: false,
             faults_ns: 200 * MILLISECOND,
             input_ns: random.pick(&[(1, 700 * MICROSECOND), (1, 1500 * MICROSECOND)]),
             reads: random.pick(&[(1, 20), (1, 50), (1, 80)]),
             away: random.pick(&[(2, 15), (1, 50)]),
+            read_access: RowAccess::ReadFirst,
             homes_read: random.percent(20),
             receives_packets_first: random.percent(50),
             has_removals: random.percent(10),
@@ -169,11 +186,70 @@ impl Scenario {
             ScenarioFocus::Leases => scenario.focus_on_leases(),
             ScenarioFocus::Chains => scenario.focus_on_chains(),
         }
+        let mut of_hold = SplitMix64::new(rng::mix([random.clone().next_u64(), 0, 2]));
+        let (mut of_aging, mut of_sharing) = (random.clone(), random.clone());
         scenario.draw_operators(random);
+        scenario.draw_aging(&mut of_aging);
+        scenario.draw_sharing(&mut of_sharing);
+        scenario.draw_hold(&mut of_hold);
         scenario
     }
 
-    /// Draws what concerns operators.
+    /// Draws the parameters of outputs that travel with writes. Some datagrams have room for short outputs only.
+    fn draw_hold(&mut self, random: &mut SplitMix64) {
+        if random.percent(50) {
+            self.replica.hold = HoldMode::Piggyback;
+        }
+        self.replica.max_datagram_bytes = random.pick(&[(1, MAX_PAYLOAD), (1, 240), (1, 300)]);
+        self.store.max_carried_bytes = random.pick(&[(1, 250), (3, 1 << 20)]);
+    }
+
+    /// Draws the parameters of rows that age, from random numbers of its own, so that other runs do not change.
+    fn draw_aging(&mut self, random: &mut SplitMix64) {
+        if self.keys == 0 && random.percent(15) {
+            (self.keys, self.numbers, self.lookups) = (2, 6, 40);
+        } else if self.keys == 0 || random.percent(40) {
+            return;
+        }
+        self.idle_ms = random.pick(&[(1, 3), (1, 8), (1, 25)]);
+        self.numbers = self.keys * random.pick(&[(1, 2), (1, 4), (1, 64)]);
+    }
+
+    /// Draws the parameters of rows that several switches read, as [`Scenario::draw_aging`] does.
+    fn draw_sharing(&mut self, random: &mut SplitMix64) {
+        self.read_access = random.pick(&[(1, RowAccess::Read), (1, RowAccess::ReadFirst), (1, RowAccess::Write)]);
+        if random.percent(40) {
+            (self.away, self.reads, self.homes_read) = (100, random.pick(&[(1, 70), (1, 90), (1, 97)]), false);
+            self.rows = self.rows.min(2);
+            self.read_access = random.pick(&[(2, RowAccess::Read), (1, RowAccess::ReadFirst)]);
+        }
+    }
+
+    /// Returns the shortest true time in which a row can become idle: a clock may be fast. `None` if rows do not age.
+    pub fn true_idle_ns(&self) -> Option<u64> {
+        let idle_ns = u128::from(self.idle_ms) * u128::from(MILLISECOND) * 1_000_000;
+        let true_ns = (idle_ns / (1_000_000 + u128::from(self.drift_ppm))) as u64;
+        (self.idle_ms > 0).then_some(true_ns.saturating_sub(1))
+    }
+
+    /// Draws the parameters of a run with snapshots.
+    pub fn draw_snapshots(random: &mut SplitMix64, mutant: Option<Mutant>) -> Scenario {
+        let mut scenario = Scenario::draw(random, mutant);
+        let every_ns = random.pick(&[(1, 300 * MICROSECOND), (2, MILLISECOND), (1, 3 * MILLISECOND)]);
+        let bound_ns = random.pick(&[(1, None), (2, Some(3)), (2, Some(8))]).map(|factor: u64| factor * every_ns);
+        let pages = random.pick(&[(1, 1), (1, 2), (2, 5), (1, 9)]);
+        scenario.snapshots = Some(snapshot_model::form(pages, every_ns, bound_ns));
+        scenario.snapshot_window = random.pick(&[(1, pages.div_ceil(4)), (1, pages.div_ceil(2)), (1, 64)]) as usize;
+        (scenario.keys, scenario.lookups, scenario.has_new_keys) = (0, 0, false);
+        (scenario.numbers, scenario.idle_ms) = (0, 0);
+        (scenario.rows, scenario.homes_read) = (random.pick(&[(3, 1), (1, 2)]), false);
+        scenario.input_ns = random.pick(&[(1, 150 * MICROSECOND), (1, 600 * MICROSECOND)]);
+        scenario.away = random.pick(&[(2, 0), (1, 2)]);
+        (scenario.faults.switch_crash, scenario.faults.move_row) = (random.pick(&[(1, 20), (1, 60)]), 40);
+        scenario
+    }
+
+    /// Draws the parameters of operators.
     fn draw_operators(&mut self, random: &mut SplitMix64) {
         self.operators = random.pick(&[(2, 1), (1, 2)]);
         self.is_unfounded = random.percent(25);
@@ -203,7 +279,7 @@ impl Scenario {
         self.store.max_frame_bytes = 100;
         (self.faults.suspicion, self.faults.node_crash) = (250, 80);
         if self.keys > 0 {
-            // There will be many rows to copy.
+            // There are many rows to copy.
             (self.has_new_keys, self.lookups, self.numbers) = (true, 80, 64 * self.keys);
             (self.store.max_frame_bytes, self.input_ns) = (300, 500 * MICROSECOND);
         }

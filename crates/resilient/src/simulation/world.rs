@@ -1,9 +1,12 @@
 //! The events of a run in the order of time.
 
+mod aging;
+
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, HashMap};
 use std::sync::Arc;
 
+use foldhash::fast::FixedState;
 use rng::SplitMix64;
 
 use super::disk::NodeDisk;
@@ -12,12 +15,14 @@ use super::machine::{DriftingClock, Machine};
 use super::network::LossyNetwork;
 use super::operator::Operators;
 use super::program::{ProgramInput, RowProgram};
-use super::record::RunHistory;
+use super::record::{RowHistory, RunHistory};
 use super::scenario::Scenario;
+use super::snapshot_history::SnapshotHistory;
+use super::snapshot_model::{SnapshotInput, SnapshotModel};
 use super::switch_model::{SwitchEffect, SwitchInput, SwitchLookup, SwitchModel};
 use super::{SimulationReport, Violation};
 use crate::layout::{ChainMember, NodeId, StoreLayout, SwitchId};
-use crate::message::{Peer, StoreMessage};
+use crate::message::{OwnerId, Peer, StoreMessage};
 use crate::mutant::{Mutant, Mutation};
 use crate::operator::LayoutRecord;
 use crate::replica::StateReplica;
@@ -30,7 +35,7 @@ const GROUP: u64 = 1;
 /// Interval at which faults are drawn.
 pub(super) const FAULT_INTERVAL_NS: u64 = 2_000_000;
 
-/// Time after which there are other keys, if there are new ones.
+/// Time after which packets use other keys, if the scenario has them.
 const NEW_KEYS_NS: u64 = 10_000_000;
 
 /// An event. Those of a machine carry the number of its start.
@@ -50,6 +55,11 @@ pub(super) enum WorldEvent {
         switch: u32,
         start: u64,
         lookup: SwitchLookup,
+    },
+    Change {
+        switch: u32,
+        start: u64,
+        input: SnapshotInput,
     },
     Wake {
         peer: Peer,
@@ -125,10 +135,13 @@ pub(super) struct World {
     pub homes: Vec<u32>,
     pub history: RunHistory,
     pub lookups: LookupHistory,
+    /// The grants that were sent: the owners and asks of epochs.
+    grants: HashMap<(RowId, u64), (OwnerId, u64), FixedState>,
+    pub snapshots: SnapshotHistory,
     pub report: SimulationReport,
     pub has_faults: bool,
     pub mutation: Mutation,
-    /// The messages, if somebody wants to read them.
+    /// The messages, if the run is traced.
     trace: Option<Vec<String>>,
 }
 
@@ -137,31 +150,51 @@ pub fn simulate(seed: u64, mutant: Option<Mutant>) -> SimulationReport {
     run(seed, mutant, None).0
 }
 
-/// Runs the simulation of a seed, and returns its parameters, messages, and the histories of its rows as text, too.
-pub fn simulate_traced(seed: u64, mutant: Option<Mutant>) -> (SimulationReport, Vec<String>) {
-    let (report, trace) = run(seed, mutant, Some(Vec::new()));
-    (report, trace.unwrap_or_default())
+/// Runs the simulation of a seed whose rows have snapshots, with an error if `mutant` names one. Also returns the
+/// parameters and messages, if `is_traced`.
+pub fn simulate_snapshots(seed: u64, mutant: Option<Mutant>, is_traced: bool) -> (SimulationReport, Vec<String>) {
+    let mut random = SplitMix64::new(rng::mix([seed, 0, 1]));
+    let scenario = Scenario::draw_snapshots(&mut random, mutant);
+    let mut world = World::new(scenario, random, Mutation::of(mutant), is_traced.then(Vec::new));
+    world.run_faults();
+    world.run_healed();
+    let (inputs, outputs, restored, violations) = world.snapshots.finish();
+    let mut report = SimulationReport { inputs, outputs, restored, ..world.report };
+    report.violations.extend(violations);
+    (report, world.trace.unwrap_or_default())
 }
 
-fn run(seed: u64, mutant: Option<Mutant>, trace: Option<Vec<String>>) -> (SimulationReport, Option<Vec<String>>) {
+/// Runs the simulation of a seed, and returns its parameters, messages, and the histories of its rows as text, too.
+pub fn simulate_traced(seed: u64, mutant: Option<Mutant>) -> (SimulationReport, Vec<String>) {
+    let (report, mut world) = run(seed, mutant, Some(Vec::new()));
+    let mut trace = world.trace.take().unwrap_or_default();
+    for row in 0..world.scenario.rows {
+        trace.extend(world.history.of_row(row).iter().map(|call| format!("row {row}: {call:?}")));
+    }
+    trace.extend(world.lookups.lines());
+    (report, trace)
+}
+
+/// Runs the simulation of a seed, and returns the history of each row.
+pub fn simulate_histories(seed: u64, mutant: Option<Mutant>) -> (SimulationReport, Vec<RowHistory>) {
+    let (report, world) = run(seed, mutant, None);
+    (report, (0..world.scenario.rows).map(|row| world.history.of_row(row)).collect())
+}
+
+fn run(seed: u64, mutant: Option<Mutant>, trace: Option<Vec<String>>) -> (SimulationReport, World) {
     let mut random = SplitMix64::new(rng::mix([seed, 0, 0]));
     let scenario = Scenario::draw(&mut random, mutant);
     let mut world = World::new(scenario, random, Mutation::of(mutant), trace);
     world.run_faults();
     world.run_healed();
-    let mut report = world.report;
+    let mut report = std::mem::take(&mut world.report);
     let program = RowProgram { has_removals: world.scenario.has_removals };
     world.history.judge(world.scenario.rows, program, &mut report);
     (report.lookups, report.answered_lookups) = world.lookups.counts();
-    report.violations.extend(world.lookups.contradictions().into_iter().map(Violation::Lookups));
+    let contradictions = world.lookups.contradictions(world.scenario.true_idle_ns());
+    report.violations.extend(contradictions.into_iter().map(Violation::Lookups));
     report.layouts = world.operators.kept.layout.epoch();
-    if let Some(trace) = &mut world.trace {
-        for row in 0..world.scenario.rows {
-            trace.extend(world.history.of_row(row).iter().map(|call| format!("row {row}: {call:?}")));
-        }
-        trace.extend(world.lookups.lines());
-    }
-    (report, world.trace)
+    (report, world)
 }
 
 impl World {
@@ -184,6 +217,11 @@ impl World {
             homes,
             history: RunHistory::default(),
             lookups: LookupHistory::default(),
+            grants: HashMap::default(),
+            snapshots: SnapshotHistory::new(
+                scenario.snapshots.map_or(0, |form| form.pages),
+                scenario.snapshots.and_then(|form| form.bound_ns),
+            ),
             report: SimulationReport::default(),
             has_faults: true,
             mutation,
@@ -219,7 +257,11 @@ impl World {
     pub fn new_switch(&mut self, switch: u32, layout: Arc<StoreLayout>) -> SwitchModel {
         let incarnation = self.random.next_u64();
         let replica = StateReplica::new(self.scenario.replica, layout, SwitchId(switch), incarnation);
-        SwitchModel::new(replica, lookup::pool(self.scenario.numbers), self.mutation)
+        let aging = (lookup::pool(self.scenario.numbers), self.scenario.idle_ms);
+        let mut model = SwitchModel::new(replica, aging, self.scenario.read_access, self.mutation);
+        let (rows, window) = (self.scenario.rows, self.scenario.snapshot_window);
+        model.snapshots = self.scenario.snapshots.map(|form| SnapshotModel::new(rows, (form, window), self.mutation));
+        model
     }
 
     pub fn schedule(&mut self, at: u64, event: WorldEvent) {
@@ -227,10 +269,11 @@ impl World {
         self.events.push(Reverse(ScheduledEvent { at, is_last: false, order: self.next_order, event }));
     }
 
-    /// Puts off an event of a paused machine. Packets may be received before messages, which come from another socket.
+    /// Defers an event of a paused machine. Packets may be received before messages, which come from another socket.
     fn put_off(&mut self, at: u64, event: WorldEvent) {
         self.next_order += 1;
-        let is_last = self.scenario.receives_packets_first && !matches!(event, WorldEvent::Input { .. });
+        let is_last = self.scenario.receives_packets_first
+            && !matches!(event, WorldEvent::Input { .. } | WorldEvent::Change { .. });
         self.events.push(Reverse(ScheduledEvent { at, is_last, order: self.next_order, event }));
     }
 
@@ -246,18 +289,23 @@ impl World {
         let leases = if self.scenario.has_new_keys { 25 } else { 5 };
         self.run_until(self.now + leases * lease_ns);
         let (first, first_lookup) = (self.history.len(), self.lookups.counts().0);
+        let first_change = self.snapshots.len();
         self.run_until(self.now + lease_ns);
         self.has_faults = false;
         self.run_until(self.now + lease_ns);
         for row in 0..self.scenario.rows {
             let switch = self.switch_for(row);
-            self.schedule_input(switch, row, ProgramInput::Read);
+            self.schedule_read(switch, row);
         }
-        self.run_until(self.now + 10 * lease_ns);
+        // Rows with snapshots take several round trips to move.
+        let leases = if self.scenario.snapshots.is_some() { 20 } else { 10 };
+        self.run_until(self.now + leases * lease_ns);
         if !self.scenario.is_operator_reckless && !self.operators.has_lost_rows {
             self.history.expect_outputs(first);
+            self.snapshots.expect_outcomes(first_change);
             let silent = self.lookups.silent(first_lookup).map(|lookup| format!("{lookup:?} has no output"));
             self.report.violations.extend(silent.map(Violation::Lookups));
+            self.expect_aged();
         }
     }
 
@@ -285,16 +333,18 @@ impl World {
             WorldEvent::Start { peer } => self.start(peer),
             WorldEvent::WakeOperator { number, start } => self.wake_operator(number, start),
             WorldEvent::Commit { number, start, record } => self.commit(number, start, &record),
-            WorldEvent::Deliver { from, to: Peer::Operator, message } => self.receive_as_operator(from, &message),
+            WorldEvent::Deliver { from, to: Peer::Operator(_), message } => self.receive_as_operator(from, &message),
             event => self.dispatch_machine(event),
         }
     }
 
-    /// Gives an event to its machine, or puts it off while the machine is paused.
+    /// Delivers an event to its machine, or defers it while the machine is paused.
     fn dispatch_machine(&mut self, event: WorldEvent) {
         let peer = match &event {
             WorldEvent::Deliver { to, .. } => *to,
-            WorldEvent::Input { switch, .. } | WorldEvent::LookUp { switch, .. } => Peer::Switch(SwitchId(*switch)),
+            WorldEvent::Input { switch, .. }
+            | WorldEvent::LookUp { switch, .. }
+            | WorldEvent::Change { switch, .. } => Peer::Switch(SwitchId(*switch)),
             WorldEvent::Wake { peer, .. } => *peer,
             WorldEvent::Synced { node, .. } => Peer::Node(NodeId(*node)),
             _ => return,
@@ -302,7 +352,7 @@ impl World {
         let paused_until = match peer {
             Peer::Switch(switch) => self.switches[switch.0 as usize].paused_until,
             Peer::Node(node) => self.nodes[node.0 as usize].paused_until,
-            Peer::Operator => return,
+            Peer::Operator(_) => return,
         };
         if paused_until > self.now {
             return self.put_off(paused_until, event);
@@ -310,7 +360,7 @@ impl World {
         match peer {
             Peer::Switch(switch) => self.run_switch(switch.0, event),
             Peer::Node(node) => self.run_node(node.0, event),
-            Peer::Operator => {}
+            Peer::Operator(_) => {}
         }
     }
 
@@ -323,7 +373,7 @@ impl World {
             WorldEvent::Deliver { from: Peer::Node(from), message, .. } => {
                 program.receive(now, from, &message, &mut effects);
             }
-            WorldEvent::Deliver { from: Peer::Operator, message: StoreMessage::Layout(layout), .. } => {
+            WorldEvent::Deliver { from: Peer::Operator(_), message: StoreMessage::Layout(layout), .. } => {
                 program.set_layout(now, &layout, &mut effects);
             }
             WorldEvent::Input { start, input, .. } if start == machine.starts => {
@@ -332,13 +382,16 @@ impl World {
             WorldEvent::LookUp { start, lookup, .. } if start == machine.starts => {
                 program.look_up(now, lookup, &mut effects);
             }
+            WorldEvent::Change { start, input, .. } if start == machine.starts => {
+                program.change(now, input, &mut effects);
+            }
             WorldEvent::Wake { at, .. } if at == machine.wake_at => {
                 machine.wake_at = u64::MAX;
                 program.tick(now, &mut effects);
             }
             _ => return,
         }
-        let deadline = program.replica.next_deadline().map(|time| machine.clock.when(time).max(self.now + 1));
+        let deadline = program.next_deadline().map(|time| machine.clock.when(time).max(self.now + 1));
         self.wake(Peer::Switch(SwitchId(number)), deadline);
         for effect in effects {
             match effect {
@@ -347,6 +400,10 @@ impl World {
                 SwitchEffect::Output(number, output) => self.history.returned(number, output, self.now),
                 SwitchEffect::Found(number, found) => self.lookups.returned(number, found, self.now),
                 SwitchEffect::DropLookup(number) => self.lookups.dropped(number),
+                SwitchEffect::Snapshot(effect) => {
+                    self.trace(|| format!("{number}: {effect:?}"));
+                    self.snapshots.take(effect);
+                }
                 SwitchEffect::Send(to, message) => {
                     self.send(Peer::Switch(SwitchId(number)), Peer::Node(to), message);
                 }
@@ -373,7 +430,7 @@ impl World {
         self.node_effects(number);
     }
 
-    /// Makes the records of a node safe, up to this one.
+    /// Commits the records of a node, up to this one.
     fn sync(&mut self, number: u32, up_to: u64) {
         self.disks[number as usize].sync(up_to);
         self.nodes[number as usize].program.iter_mut().for_each(|program| program.persisted(up_to));
@@ -408,7 +465,7 @@ impl World {
         let wake_at = match peer {
             Peer::Switch(switch) => &mut self.switches[switch.0 as usize].wake_at,
             Peer::Node(node) => &mut self.nodes[node.0 as usize].wake_at,
-            Peer::Operator => return,
+            Peer::Operator(_) => return,
         };
         if at < *wake_at {
             *wake_at = at;
@@ -417,9 +474,10 @@ impl World {
     }
 
     pub fn send(&mut self, from: Peer, to: Peer, message: StoreMessage) {
-        self.report.messages += 1;
+        self.report.count(&message);
+        self.check_grant(&message);
         self.trace(|| format!("{from:?} to {to:?}: {message:?}"));
-        let is_of_operator = [from, to].contains(&Peer::Operator);
+        let is_of_operator = [from, to].iter().any(|peer| matches!(peer, Peer::Operator(_)));
         let random = if is_of_operator { &mut self.operators.random } else { &mut self.random };
         let arrivals = self.network.arrivals(random, &self.scenario, self.now, (from, to));
         match arrivals {
@@ -454,6 +512,9 @@ impl World {
     fn next_access(&mut self) {
         let row = self.random.below(u64::from(self.scenario.rows)) as u32;
         let switch = self.switch_for(row);
+        if self.scenario.snapshots.is_some() {
+            return self.schedule_change(switch, row);
+        }
         let is_reader = self.scenario.homes_read && switch == self.homes[row as usize];
         let reads = if is_reader { 97 } else { self.scenario.reads };
         let amount = 1 + self.random.below(1 << 40);
@@ -473,7 +534,7 @@ impl World {
         }
     }
 
-    /// Draws a lookup, or two that may meet.
+    /// Draws a lookup, or two concurrent ones.
     fn next_lookup(&mut self) {
         let (keys, numbers) = (self.scenario.keys, u64::from(self.scenario.numbers));
         let age =
@@ -495,6 +556,23 @@ impl World {
             let start = machine.starts;
             let lookup = SwitchLookup { number: self.lookups.called(lookup, self.now), lookup };
             self.schedule(self.now, WorldEvent::LookUp { switch, start, lookup });
+        }
+    }
+
+    /// Lets a packet read a row, or use it if it has snapshots.
+    fn schedule_read(&mut self, switch: u32, row: u32) {
+        match self.scenario.snapshots {
+            Some(_) => self.schedule_change(switch, row),
+            None => self.schedule_input(switch, row, ProgramInput::Read),
+        }
+    }
+
+    fn schedule_change(&mut self, switch: u32, row: u32) {
+        let machine = &self.switches[switch as usize];
+        if machine.is_up() {
+            let start = machine.starts;
+            let input = SnapshotInput { number: self.snapshots.called(), row };
+            self.schedule(self.now, WorldEvent::Change { switch, start, input });
         }
     }
 

@@ -1,4 +1,4 @@
-//! Collects records for one transaction of a disk, and gives them the form of a table with byte keys.
+//! Collects records for one transaction of a disk, as changes of a table with byte keys.
 //!
 //! ```text
 //!   key:    layout 1 | shard 2, number | row 3, shard, row      | operations 4, shard, index of the first
@@ -6,7 +6,7 @@
 //! ```
 //!
 //! The table grows with the rows, not with the writes: a row replaces its former state, and operations are removed when
-//! no successor needs them. Both parts of an entry have the form of messages.
+//! no successor needs them. Keys and values have the format of messages.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -30,13 +30,13 @@ const MAX_OPERATIONS: usize = 512;
 pub enum EntryChange {
     /// Removes all entries whose keys begin with these bytes.
     RemoveAll(Vec<u8>),
-    /// Removes the entry with this key.
+    /// Removes the entry with this key, if there is one.
     Remove(Vec<u8>),
     /// Sets the value of a key.
     Put(Vec<u8>, Vec<u8>),
 }
 
-/// The records of a transaction. Records of the next one are collected while it is committed.
+/// The records of a transaction. While it is committed, records of the next one are collected.
 #[derive(Debug, Default)]
 pub struct GroupCommit {
     /// The entries with operations, by the indexes of their first and last ones.
@@ -55,13 +55,14 @@ pub struct CommitBatch {
 
 #[derive(Debug, Default)]
 struct ShardBatch {
-    /// Whether all entries of before the batch are removed.
+    /// Whether all entries from before the batch are removed.
     is_cleared: bool,
     state: ShardState,
-    rows: BTreeMap<RowId, RowRecord>,
+    /// The newest states of rows; `None` for one that was removed.
+    rows: BTreeMap<RowId, Option<RowRecord>>,
     /// Operations up to the last one of the state.
     operations: VecDeque<Operation>,
-    /// Keys of entries with operations that nobody needs.
+    /// Keys of entries with operations that are no longer needed.
     unneeded: Vec<u64>,
     /// New entries with operations, by the indexes of their first and last ones.
     added: Vec<(u64, u64)>,
@@ -96,7 +97,7 @@ impl GroupCommit {
         self.batch.records
     }
 
-    /// Returns the changes of all records that wait, or `None` if there are none. They are for one transaction, which
+    /// Returns the changes of all waiting records, or `None` if there are none. They are for one transaction, which
     /// follows those of earlier calls.
     pub fn take(&mut self) -> Option<CommitBatch> {
         if self.batch.records == 0 {
@@ -119,7 +120,7 @@ impl GroupCommit {
         Some(batch)
     }
 
-    /// Notes an entry with operations that the disk has.
+    /// Records an entry with operations that the disk has.
     pub(super) fn found_operations(&mut self, shard: ShardId, first: u64, last: u64) {
         self.entries.entry(shard).or_default().push_back((first, last));
     }
@@ -130,18 +131,26 @@ impl ShardBatch {
         self.state = state;
         match change {
             ShardChange::Nothing | ShardChange::Cleared => {}
-            ShardChange::Copied(rows) => self.rows.extend(rows.into_iter().map(|row| (row.row, row))),
+            ShardChange::Copied(rows) => self.rows.extend(rows.into_iter().map(|row| (row.row, Some(row)))),
             ShardChange::Applied { row, number, kept } => {
-                self.rows.extend(number.map(|row| (row.row, *row)));
-                self.rows.extend(row.map(|row| (row.row, row)));
-                match kept {
-                    Some(operation) => self.operations.push_back(operation),
-                    None => self.operations.clear(),
-                }
+                self.rows.extend(number.map(|row| (row.row, Some(*row))));
+                self.rows.extend(row.map(|row| (row.row, Some(row))));
+                self.keep(kept);
+            }
+            ShardChange::Removed { row, partner, kept } => {
+                self.rows.extend(partner.into_iter().chain([row]).map(|row| (row, None)));
+                self.keep(kept);
             }
         }
         let unneeded = state.first.saturating_sub(self.first_operation()).min(self.operations.len() as u64);
         self.operations.drain(..unneeded as usize);
+    }
+
+    fn keep(&mut self, operation: Option<Operation>) {
+        match operation {
+            Some(operation) => self.operations.push_back(operation),
+            None => self.operations.clear(),
+        }
     }
 
     /// Returns the index of the first operation of the batch.
@@ -159,14 +168,18 @@ impl ShardBatch {
                 writer.u8(u8::from(self.state.is_active));
                 writer.u64(self.state.first);
                 writer.u64(self.state.last);
+                writer.u64(self.state.epoch_floor);
             }),
         );
-        let row = move |state: &RowRecord| {
-            let key = |writer: &mut MessageWriter<'_>| {
+        let row = move |(row, state): (&RowId, &Option<RowRecord>)| {
+            let key = bytes(|writer| {
                 writer.entry_key(ROW, shard);
-                writer.row(&state.row);
-            };
-            EntryChange::Put(bytes(key), bytes(|writer| writer.row_state(state)))
+                writer.row(row);
+            });
+            match state {
+                Some(state) => EntryChange::Put(key, bytes(|writer| writer.row_state(state))),
+                None => EntryChange::Remove(key),
+            }
         };
         let key = move |first: u64| {
             bytes(|writer| {
@@ -181,7 +194,7 @@ impl ShardBatch {
             let operations = self.operations.range(range);
             EntryChange::Put(key(*first), bytes(|writer| operations.for_each(|operation| writer.operation(operation))))
         });
-        cleared.chain([state]).chain(unneeded).chain(self.rows.values().map(row)).chain(added)
+        cleared.chain([state]).chain(unneeded).chain(self.rows.iter().map(row)).chain(added)
     }
 }
 
@@ -196,7 +209,7 @@ impl CommitBatch {
         self.records
     }
 
-    /// Returns the number of rows that are set.
+    /// Returns the number of rows that are set or removed.
     pub fn rows(&self) -> usize {
         self.shards.values().map(|shard| shard.rows.len()).sum()
     }

@@ -3,6 +3,7 @@
 use switch::Time;
 
 use super::ShardContext;
+use super::row_table::RowTable;
 use super::shard::ShardNode;
 use crate::layout::ChainMember;
 use crate::message::{Content, CopyChunk, Forward, Operation, Peer, Progress, RowRecord, StoreMessage};
@@ -17,29 +18,35 @@ const FIRST_WINDOW: u64 = 16;
 /// Bytes of an operation or row beside its values.
 const FIXED_BYTES: usize = 80;
 
+/// Length of a reader of a copied row.
+const READER_BYTES: usize = 28;
+
 /// Progress of a copy of all rows.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Hash)]
 struct CopyCursor {
     copy: u64,
-    /// The rows before this position were copied. The successor counts them: a part that is sent again may have
+    /// The rows before this position were copied, as the successor reports. A part that is retransmitted may have
     /// another length.
     position: usize,
     /// The operation after which the next part was sent.
     sent_at: Option<u64>,
-    /// Number of rows when the copy began. Later ones are created by operations.
+    /// Number of positions when the copy began. Later rows are created by operations.
     end: usize,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Hash)]
 enum LinkState {
     /// The successor has not reported yet.
     Unknown,
-    /// The successor has all rows.
-    Streaming,
+    /// The successor has all rows. Late reports of that copy are ignored.
+    Streaming {
+        copy: Option<u64>,
+    },
     Copying(CopyCursor),
 }
 
 /// The link to a successor.
+#[cfg_attr(feature = "simulation", derive(Clone, Hash))]
 #[derive(Debug)]
 pub(super) struct SuccessorLink {
     pub to: ChainMember,
@@ -71,13 +78,13 @@ impl SuccessorLink {
         }
     }
 
-    /// Begins again in a new layout. A successor that has it later than this node refuses what is sent before.
+    /// Restarts in a new layout. A successor that gets the layout later than this node refuses earlier messages.
     pub fn enter_layout(&mut self, is_member: bool) {
         self.awaits_active = is_member;
         self.resend();
     }
 
-    /// Goes back to what the successor has reported.
+    /// Goes back to the position that the successor has reported.
     pub fn resend(&mut self) {
         self.sent = self.acked;
         self.window = FIRST_WINDOW;
@@ -92,7 +99,7 @@ impl SuccessorLink {
     fn position(&self) -> (u64, Option<(u64, usize)>) {
         match self.state {
             LinkState::Unknown => (0, None),
-            LinkState::Streaming => (self.acked, None),
+            LinkState::Streaming { .. } => (self.acked, None),
             LinkState::Copying(cursor) => (self.acked, Some((cursor.copy, cursor.position))),
         }
     }
@@ -111,13 +118,13 @@ impl SuccessorLink {
     fn needs_after(&self) -> u64 {
         match self.state {
             LinkState::Unknown => 0,
-            LinkState::Streaming | LinkState::Copying(_) => self.acked,
+            LinkState::Streaming { .. } | LinkState::Copying(_) => self.acked,
         }
     }
 }
 
 impl ShardNode {
-    /// Takes a successor's report.
+    /// Handles a successor's report.
     pub fn progressed(&mut self, context: &mut ShardContext<'_>, from: Peer, progress: Progress) {
         let is_from = self.link.as_ref().is_some_and(|link| Peer::Node(link.to.node) == from);
         let is_complete = self.is_complete() || context.is(Mutant::IncompleteServes);
@@ -136,12 +143,13 @@ impl ShardNode {
         let Some(link) = self.link.as_mut() else { return };
         let before = link.position();
         match (progress.content, &mut link.state) {
-            (Content::Complete, LinkState::Streaming) => link.acked = link.acked.max(progress.applied),
+            (Content::Complete, LinkState::Streaming { .. }) => link.acked = link.acked.max(progress.applied),
             (Content::Complete, state) => {
                 if progress.applied + 1 < self.log.first() {
                     return;
                 }
-                *state = LinkState::Streaming;
+                let copy = if let LinkState::Copying(cursor) = state { Some(cursor.copy) } else { None };
+                *state = LinkState::Streaming { copy };
                 link.acked = progress.applied;
                 link.sent = progress.applied;
                 if context.is(Mutant::UnstableForgotten) {
@@ -151,7 +159,7 @@ impl ShardNode {
             (Content::Copying { copy, position }, LinkState::Copying(cursor)) if cursor.copy == copy => {
                 link.acked = link.acked.max(progress.applied);
                 let position = usize::try_from(position).unwrap_or(usize::MAX).min(cursor.end);
-                // A later operation was applied before the part came: it has to be sent anew.
+                // A later operation was applied before the part arrived: it has to be sent again.
                 let is_missed = cursor.sent_at.is_some_and(|at| at < progress.applied);
                 if cursor.position == 0 && position > 0 {
                     // The successor needs the operations after the first part that it took.
@@ -161,10 +169,11 @@ impl ShardNode {
                     (cursor.position, cursor.sent_at) = (position, None);
                 }
             }
+            (Content::Copying { copy, .. }, LinkState::Streaming { copy: Some(done) }) if copy == *done => {}
             (Content::Empty | Content::Copying { .. }, LinkState::Copying(cursor)) if cursor.position == 0 => {}
             (Content::Empty | Content::Copying { .. }, state) => {
                 let copy = context.random.next_u64();
-                let cursor = CopyCursor { copy, position: 0, sent_at: None, end: self.rows.len() };
+                let cursor = CopyCursor { copy, position: 0, sent_at: None, end: self.rows.positions() };
                 *state = LinkState::Copying(cursor);
                 (link.acked, link.sent) = (self.log.last(), self.log.last());
             }
@@ -179,7 +188,7 @@ impl ShardNode {
         link.due = link.due.filter(|_| link.is_waiting());
     }
 
-    /// Sends what the successor lacks, reports to the predecessor, and forgets operations that nobody needs.
+    /// Sends what the successor lacks, reports to the predecessor, and drops operations that are no longer needed.
     pub fn flush(&mut self, context: &mut ShardContext<'_>) {
         if self.is_tail && self.is_complete() {
             self.stable = self.log.last();
@@ -217,6 +226,8 @@ impl ShardNode {
                 bytes = bytes.saturating_sub(length);
                 operations.push(operation.clone());
             }
+            // The outputs of a lost message are lost, too.
+            self.log.forget_outputs(first, operations.len());
             link.sent += operations.len() as u64;
             if let LinkState::Copying(cursor) = &mut link.state
                 && cursor.sent_at.is_none()
@@ -224,9 +235,9 @@ impl ShardNode {
             {
                 if cursor.position == 0 {
                     // The copy begins with this message. It has the rows of all operations before.
-                    cursor.end = self.rows.len();
+                    cursor.end = self.rows.positions();
                 }
-                chunk = Some(cursor.chunk(self.rows.range(cursor.position..cursor.end), link.sent, context));
+                chunk = Some(cursor.chunk(&self.rows, link.sent, context));
             }
         }
         if operations.is_empty() && chunk.is_none() && !std::mem::take(&mut link.must_send) {
@@ -250,31 +261,41 @@ impl ShardNode {
 
 impl CopyCursor {
     /// Returns the next part of the copy.
-    fn chunk<'r>(
-        &mut self,
-        rows: impl ExactSizeIterator<Item = &'r RowRecord>,
-        at: u64,
-        context: &ShardContext<'_>,
-    ) -> CopyChunk {
-        let left = rows.len();
+    fn chunk(&mut self, rows: &RowTable, at: u64, context: &ShardContext<'_>) -> CopyChunk {
         let mut bytes = context.config.max_frame_bytes;
-        let fits = |row: &&RowRecord| {
-            let length = FIXED_BYTES + row.values.as_ref().map_or(0, |values| values.bytes().len());
+        let mut fits = |row: &RowRecord| {
+            let values = row.values.as_ref().map_or(0, |values| values.bytes().len());
+            let length = FIXED_BYTES + values + READER_BYTES * row.holders.readers().len();
             let is_first = bytes == context.config.max_frame_bytes;
             let fits = length <= bytes || is_first;
             bytes = bytes.saturating_sub(length);
             fits
         };
-        let part: Vec<RowRecord> = rows.take_while(fits).cloned().collect();
+        let mut part: Vec<RowRecord> = Vec::new();
+        let mut next = self.end;
+        for (position, row) in rows.range(self.position..self.end) {
+            if !fits(row) {
+                next = position;
+                break;
+            }
+            part.push(row.clone());
+        }
         self.sent_at = Some(at);
-        let is_last = part.len() == left;
-        CopyChunk { copy: self.copy, position: self.position as u64, at, is_last, rows: part }
+        CopyChunk {
+            copy: self.copy,
+            position: self.position as u64,
+            next: next as u64,
+            at,
+            is_last: next == self.end,
+            epoch_floor: rows.epoch_floor(),
+            rows: part,
+        }
     }
 }
 
 fn value_bytes(operation: &Operation) -> usize {
     match operation {
-        Operation::Write { values: Some(values), .. } => values.bytes().len(),
-        _ => 0,
+        Operation::Write { values: Some(values), .. } => values.bytes().len() + operation.carried_bytes(),
+        operation => operation.carried_bytes(),
     }
 }

@@ -5,14 +5,18 @@
 //!                 │  waiters                        └── trimmed <── Progress (applied, stable) ──┘
 //! ```
 //!
-//! The head turns requests into [`Operation`](crate::message::Operation)s, also repeated ones and renewals. Each node
-//! applies all operations in the same order and keeps those that the tail may not have yet. Only the tail replies. A
-//! successor says which operation it has applied, and gets the next ones; one that has too little gets a copy of the
-//! rows first, while operations go on.
+//! The head turns requests into [`Operation`](crate::message::Operation)s, including repeated ones and renewals. Each
+//! node applies all operations in the same order and keeps those that the tail may not have yet. Only the tail replies.
+//! A successor reports the last operation that it has applied, and gets the next ones; one that lags too far gets a
+//! copy of the rows first, while operations continue.
 //!
 //! A node refuses messages of another layout. So nothing passes a chain if one of its nodes has a newer layout.
 
+mod aging;
+#[cfg(feature = "simulation")]
+mod fingerprint;
 mod group_commit;
+mod group_tally;
 mod head;
 mod link;
 mod operation_log;
@@ -20,9 +24,11 @@ mod outbox;
 mod pools;
 mod record;
 mod recovery;
+mod report;
 mod row_index;
 mod row_table;
 mod shard;
+mod sharing;
 mod successor;
 mod waiters;
 
@@ -37,6 +43,7 @@ pub use group_commit::{CommitBatch, EntryChange, GroupCommit};
 use outbox::Outbox;
 pub use record::{ShardChange, ShardState, StoreRecord};
 pub use recovery::StoreRecovery;
+pub use report::{CarriedReport, PoolReport, ShardReport, ShardRole};
 use shard::ShardNode;
 
 /// Settings of a store node. Lease and drift must be those of all nodes and switches.
@@ -60,6 +67,9 @@ pub struct StoreConfig {
     pub max_waiters: usize,
     /// Maximum number of operations that wait for the rest of the chain. Requests beyond it are dropped.
     pub max_log: usize,
+    /// Maximum memory for outputs that travel with the writes of a shard, in bytes. Further ones are dropped and
+    /// counted, and their writes are not.
+    pub max_carried_bytes: usize,
     /// Approximate length of a message between nodes, in bytes.
     pub max_frame_bytes: usize,
     /// Whether [`StoreEvent::Persist`] is emitted, and messages wait for [`StoreNode::persisted`].
@@ -80,6 +90,7 @@ impl Default for StoreConfig {
             max_row_waiters: 64,
             max_waiters: 1 << 16,
             max_log: 1 << 16,
+            max_carried_bytes: 16 << 20,
             max_frame_bytes: 1300,
             is_durable: false,
             mutation: Mutation::default(),
@@ -88,7 +99,7 @@ impl Default for StoreConfig {
 }
 
 /// An effect of a node.
-// The large variant is that of durable stores, and a box for each record would make them slower.
+// The large variant is that of durable stores; a box for each record would make them slower.
 #[allow(clippy::large_enum_variant)]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoreEvent {
@@ -124,7 +135,8 @@ impl ShardContext<'_> {
     }
 }
 
-/// A store node in one life. After calls of `receive`, [`StoreNode::flush`] sends what they made ready.
+/// A store node in one life. After calls of `receive`, [`StoreNode::flush`] sends the resulting messages.
+#[cfg_attr(feature = "simulation", derive(Clone))]
 #[derive(Debug)]
 pub struct StoreNode {
     config: StoreConfig,
@@ -196,9 +208,16 @@ impl StoreNode {
         record.is_some_and(|record| self.outbox.is_persisted(record))
     }
 
-    /// Returns the number of rows of a shard, including those that were removed.
+    /// Returns the number of rows of a shard, including those without values.
     pub fn rows(&self, shard: ShardId) -> usize {
         self.shard(shard).map_or(0, ShardNode::rows)
+    }
+
+    /// Returns all rows, for simulations.
+    #[cfg(feature = "simulation")]
+    pub fn all_rows(&self) -> impl Iterator<Item = &crate::message::RowRecord> {
+        let shards = self.shards.iter().flatten();
+        shards.flat_map(|shard| shard.rows.range(0..shard.rows.positions())).map(|(_, row)| row)
     }
 
     fn shard(&self, shard: ShardId) -> Option<&ShardNode> {
@@ -215,8 +234,8 @@ impl StoreNode {
         self.outbox.persisted(up_to);
     }
 
-    /// Takes a layout, if it is newer. A node in its first life that has had none founds the shards that the very first
-    /// layout makes it a member of: they are empty and complete.
+    /// Adopts a layout, if it is newer. A node in its first life that has never had a layout is complete in the shards
+    /// that the first layout assigns to it: they are empty.
     pub fn set_layout(&mut self, now: Time, layout: &Arc<StoreLayout>) {
         if layout.epoch() <= self.layout.epoch() {
             return;
@@ -229,7 +248,7 @@ impl StoreNode {
         }
         self.shards.resize_with(layout.chains().len(), || None);
         let mut context = context!(self, now);
-        // Nothing passes the first chain without all of its members, so there is nothing that this one could lack.
+        // Nothing passes the first chain without all of its members, so this one cannot lack anything.
         let is_founder = was_new && layout.epoch() == FIRST_EPOCH && self.me.life_count() == 1;
         for (id, chain) in layout.shards().zip(layout.chains()) {
             let shard = &mut self.shards[usize::from(id.0)];
@@ -254,7 +273,7 @@ impl StoreNode {
         !is_member && (shard.is_member() || chain.learner != Some(self.me))
     }
 
-    /// Takes a message.
+    /// Handles a message.
     pub fn receive(&mut self, now: Time, from: Peer, message: StoreMessage) {
         let epoch = match &message {
             StoreMessage::Request(request) => request.layout,
@@ -290,7 +309,7 @@ impl StoreNode {
         }
     }
 
-    /// Takes messages that have arrived together, and flushes. It is faster than to take them one by one.
+    /// Handles messages that have arrived together, and flushes. This is faster than handling them one by one.
     pub fn receive_all(&mut self, now: Time, messages: &mut Vec<(Peer, StoreMessage)>) {
         for (id, shard) in self.layout.shards().zip(&self.shards) {
             let Some(shard) = shard else { continue };
@@ -319,9 +338,9 @@ impl StoreNode {
         }
     }
 
-    /// Answers the operator. The answer waits for the disk as any message does.
+    /// Answers the operator. The answer waits for the disk, like any message.
     fn send_status(&mut self, from: Peer, request: StatusRequest) {
-        if from != Peer::Operator {
+        if !matches!(from, Peer::Operator(_)) {
             return;
         }
         self.send_layout(from, request.layout);
@@ -330,7 +349,8 @@ impl StoreNode {
             shard.as_ref().map(|shard| shard.status(is_active, is_complete))
         });
         let (life, layout, shards) = (self.me.life, self.layout.epoch(), shards.collect());
-        self.outbox.send(from, StoreMessage::Status(NodeStatus { number: request.number, life, layout, shards }));
+        let (number, groups) = (request.number, self.group_statuses());
+        self.outbox.send(from, StoreMessage::Status(NodeStatus { number, life, layout, shards, groups }));
     }
 
     /// Sends operations to successors and reports to predecessors.
@@ -339,7 +359,7 @@ impl StoreNode {
         self.shards.iter_mut().flatten().for_each(|shard| shard.flush(&mut context));
     }
 
-    /// Does what is due: recalls, ends of sessions, retransmissions.
+    /// Performs the work that is due: recalls, ends of sessions, retransmissions.
     pub fn tick(&mut self, now: Time) {
         let mut context = context!(self, now);
         for shard in self.shards.iter_mut().flatten() {

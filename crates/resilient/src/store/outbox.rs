@@ -7,10 +7,13 @@ use crate::message::{OwnerId, Peer, Reply, ReplyBody, StoreMessage};
 use crate::store::{StoreEvent, StoreRecord};
 
 /// Effects. A message waits for all records that were emitted before it.
+#[cfg_attr(feature = "simulation", derive(Clone))]
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
     ready: Vec<StoreEvent>,
     held: VecDeque<(u64, StoreEvent)>,
+    /// Length of the outputs in waiting messages, in bytes.
+    carried_bytes: usize,
     /// Number of the last record.
     last: u64,
     /// Number of the last record that is on disk.
@@ -26,8 +29,10 @@ impl Outbox {
     }
 
     pub fn send(&mut self, to: Peer, message: StoreMessage) {
+        let is_ready = self.persisted == self.last || self.sends_unpersisted;
+        self.carried_bytes += if is_ready { 0 } else { message.carried_bytes() };
         let event = StoreEvent::Send { to, message };
-        if self.persisted == self.last || self.sends_unpersisted {
+        if is_ready {
             self.ready.push(event);
         } else {
             self.held.push_back((self.last, event));
@@ -60,8 +65,21 @@ impl Outbox {
     pub fn persisted(&mut self, up_to: u64) {
         self.persisted = self.persisted.max(up_to.min(self.last));
         while let Some((_, event)) = self.held.pop_front_if(|(number, _)| *number <= self.persisted) {
+            if let StoreEvent::Send { message, .. } = &event {
+                self.carried_bytes -= message.carried_bytes();
+            }
             self.ready.push(event);
         }
+    }
+
+    /// Returns the length of the outputs in messages that wait for the disk, in bytes.
+    pub fn carried_bytes(&self) -> usize {
+        self.carried_bytes
+    }
+
+    #[cfg(feature = "simulation")]
+    pub fn is_empty(&self) -> bool {
+        self.ready.is_empty() && self.held.is_empty()
     }
 
     pub fn take(&mut self) -> impl Iterator<Item = StoreEvent> + '_ {

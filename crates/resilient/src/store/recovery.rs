@@ -11,11 +11,12 @@ use super::record::ShardState;
 use super::shard::ShardNode;
 use super::{ShardContext, StoreConfig, StoreNode};
 use crate::layout::{ChainMember, ShardId};
+use crate::mutant::Mutant;
 use crate::wire_form::{MalformedMessage, MessageReader};
 
 /// A node that is being restored in the same life.
 ///
-/// Sessions are not on the disk. A node that restarts at the head of a chain takes all of them for renewed, so it
+/// Sessions are not on the disk. A node that restarts at the head of a chain considers all of them renewed, so it
 /// grants no row of another switch before a lease has passed.
 #[derive(Debug)]
 pub struct StoreRecovery {
@@ -26,17 +27,17 @@ pub struct StoreRecovery {
 }
 
 impl StoreRecovery {
-    /// Begins. `seed` is random.
+    /// Begins a recovery. `seed` is random.
     pub fn new(config: StoreConfig, me: ChainMember, seed: u64, now: Time) -> StoreRecovery {
         let mut node = StoreNode::joining(config, me, seed);
         node.outbox.is_durable = false;
         StoreRecovery { node, commit: GroupCommit::default(), now, states: BTreeMap::new() }
     }
 
-    /// Takes the next entry, in the order of keys.
+    /// Adds the next entry, in the order of keys.
     ///
     /// # Errors
-    /// If no [`GroupCommit`] has made such an entry.
+    /// If the entry was not made by [`GroupCommit`].
     pub fn entry(&mut self, key: &[u8], value: &[u8]) -> Result<(), MalformedMessage> {
         let (mut key, mut value) = (MessageReader(key), MessageReader(value));
         let kind = key.u8()?;
@@ -53,11 +54,12 @@ impl StoreRecovery {
         match kind {
             SHARD => {
                 let (content, is_active, first, last) = (value.content()?, value.flag()?, value.u64()?, value.u64()?);
+                let epoch_floor = value.u64()?;
                 if last > MAX_INDEX || !(1..=last + 1).contains(&first) {
                     return Err(MalformedMessage);
                 }
-                let state = ShardState { content, is_active, first, last };
-                shard.restore(&state);
+                let state = ShardState { content, is_active, first, last, epoch_floor };
+                shard.restore(&state, self.node.config.mutation.is(Mutant::EpochFloorUnpersisted));
                 self.states.insert(id, state);
             }
             ROW => {
@@ -116,7 +118,7 @@ impl StoreRecovery {
             outbox: &mut node.outbox,
         };
         for shard in node.shards.iter_mut().flatten() {
-            // Also for a node that becomes the head later.
+            // This also covers a node that becomes the head later.
             shard.wait_for_sessions(&context);
             shard.take_role(&mut context, true);
         }
@@ -125,16 +127,20 @@ impl StoreRecovery {
 }
 
 impl ShardNode {
-    /// Returns the durable state beside rows and operations.
+    /// Returns the durable state without rows and operations.
     pub fn state(&self) -> ShardState {
         let (first, last) = (self.log.first(), self.log.last());
-        ShardState { content: self.content, is_active: self.is_active, first, last }
+        let epoch_floor = self.rows.epoch_floor();
+        ShardState { content: self.content, is_active: self.is_active, first, last, epoch_floor }
     }
 
-    /// Takes the state that the disk has. Rows and operations follow.
-    fn restore(&mut self, state: &ShardState) {
+    /// Restores the state on the disk. Rows and operations follow.
+    fn restore(&mut self, state: &ShardState, is_forgotten: bool) {
         self.content = state.content;
         self.is_active = state.is_active;
         self.log = OperationLog::ending_at(state.first - 1);
+        if !is_forgotten {
+            self.rows.raise_epoch_floor(state.epoch_floor);
+        }
     }
 }

@@ -16,7 +16,8 @@ const FREE: IndexSlot = u64::MAX;
 const FIRST_SLOTS: usize = 16;
 
 /// A hash table from rows to positions, with linear probing. It holds no keys: a slot takes 8 bytes, so a search misses
-/// the cache once before it reads the row itself. Rows are never removed.
+/// the cache once before it reads the row itself.
+#[cfg_attr(feature = "simulation", derive(Clone))]
 #[derive(Debug)]
 pub(super) struct RowIndex {
     slots: Vec<IndexSlot>,
@@ -70,6 +71,32 @@ impl RowIndex {
         self.place(hash, hash >> 32 << 32 | u64::from(position));
     }
 
+    /// Removes a position that is in the index. Entries after it that it has displaced move up, so that searches find
+    /// them.
+    pub fn remove(&mut self, hash: u64, position: u32, hash_of: impl Fn(usize) -> u64) {
+        let mask = self.slots.len() - 1;
+        let of = |slot: IndexSlot| (slot & u64::from(u32::MAX)) as usize;
+        let mut gap = hash as usize & mask;
+        while self.slots[gap] == FREE || of(self.slots[gap]) != position as usize {
+            gap = (gap + 1) & mask;
+        }
+        let mut at = gap;
+        loop {
+            at = (at + 1) & mask;
+            if self.slots[at] == FREE {
+                break;
+            }
+            let home = hash_of(of(self.slots[at])) as usize & mask;
+            // Whether the search that begins at its home passes the gap.
+            if at.wrapping_sub(home) & mask >= at.wrapping_sub(gap) & mask {
+                self.slots[gap] = self.slots[at];
+                gap = at;
+            }
+        }
+        self.slots[gap] = FREE;
+        self.rows -= 1;
+    }
+
     fn place(&mut self, hash: u64, slot: IndexSlot) {
         let mask = self.slots.len() - 1;
         let mut at = hash as usize & mask;
@@ -83,6 +110,28 @@ impl RowIndex {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rows_are_found_after_others_were_removed() {
+        let mut index = RowIndex::new(5);
+        let row = |position: usize| RowId::of_index(1, position as u32);
+        let hasher = index.hasher();
+        let hash_of = |position: usize| hasher.hash_one(row(position));
+        let mut known = std::collections::BTreeSet::new();
+        let mut random = rng::SplitMix64::new(7);
+        for _ in 0..20_000 {
+            let position = random.below(300) as usize;
+            if known.insert(position) {
+                index.insert(hash_of(position), position as u32, hash_of);
+            } else {
+                known.remove(&position);
+                index.remove(hash_of(position), position as u32, hash_of);
+            }
+            let probe = random.below(300) as usize;
+            let found = index.find(hash_of(probe), |at| row(at) == row(probe));
+            assert_eq!(found, known.contains(&probe).then_some(probe));
+        }
+    }
 
     #[test]
     fn all_rows_are_found_and_no_others() {

@@ -11,7 +11,7 @@ use crate::mutant::Mutant;
 const MAX_EARLY: usize = 1024;
 
 impl ShardNode {
-    /// Takes operations and copied rows from the predecessor.
+    /// Handles operations and copied rows from the predecessor.
     pub fn forwarded(&mut self, context: &mut ShardContext<'_>, from: Peer, forward: Forward) {
         let predecessor = context.layout.chain(self.shard).and_then(|chain| chain.predecessor(context.me));
         let is_from = predecessor.is_some_and(|member| Peer::Node(member.node) == from);
@@ -66,7 +66,7 @@ impl ShardNode {
         }
     }
 
-    /// Takes the next part of a copy if all operations before it were applied, and none behind it.
+    /// Applies the next part of a copy if all operations before it were applied, and none after it.
     fn take_chunk(&mut self, context: &mut ShardContext<'_>) {
         if let Some(chunk) = self.next_chunk.take_if(|chunk| chunk.at <= self.log.last())
             && self.expects(context, &chunk)
@@ -96,10 +96,13 @@ impl ShardNode {
         is_next && (self.log.last() == chunk.at || context.is(Mutant::ChunkUnordered))
     }
 
-    /// Takes a part of a copy.
+    /// Handles a part of a copy.
     fn copy(&mut self, context: &mut ShardContext<'_>, chunk: &CopyChunk) {
         chunk.rows.iter().for_each(|row| self.rows.merge(row));
-        let position = chunk.position + chunk.rows.len() as u64;
+        if !context.is(Mutant::EpochFloorUncopied) {
+            self.rows.raise_epoch_floor(chunk.epoch_floor);
+        }
+        let position = chunk.next;
         self.content = Content::Copying { copy: chunk.copy, position };
         if chunk.is_last || context.is(Mutant::IncompleteServes) {
             self.content = Content::Complete;

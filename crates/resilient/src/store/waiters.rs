@@ -1,22 +1,24 @@
 //! The switches that wait for rows of others, at the head of a shard.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use switch::Time;
 
-use crate::message::{IfMissing, OwnerId, RefusalReason};
+use super::head::Wish;
+use crate::message::{OwnerId, RefusalReason};
 use crate::row::RowId;
+use crate::timer_queue::TimerQueue;
 
 /// A switch that waits for a row.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Hash)]
 pub(super) struct Waiter {
     pub owner: OwnerId,
-    pub ask: u64,
-    pub if_missing: IfMissing,
+    pub wish: Wish,
     /// Time of its last request.
     pub heard: Time,
 }
 
+#[cfg_attr(feature = "simulation", derive(Clone, Hash))]
 #[derive(Debug, Default)]
 struct RowQueue {
     waiters: VecDeque<Waiter>,
@@ -24,16 +26,22 @@ struct RowQueue {
 }
 
 /// Queues of rows, first come, first served. They live at the head only: switches repeat their requests.
+#[cfg_attr(feature = "simulation", derive(Clone, Hash))]
 #[derive(Debug, Default)]
 pub(super) struct WaiterQueues {
     queues: BTreeMap<RowId, RowQueue>,
-    timers: BTreeSet<(Time, RowId)>,
+    timers: TimerQueue,
     count: usize,
 }
 
 impl WaiterQueues {
     pub fn clear(&mut self) {
         *self = WaiterQueues::default();
+    }
+
+    /// Returns the number of asks that wait.
+    pub fn len(&self) -> usize {
+        self.count
     }
 
     pub fn is_empty(&self, row: &RowId) -> bool {
@@ -48,8 +56,8 @@ impl WaiterQueues {
     pub fn push(&mut self, row: RowId, waiter: Waiter, max_row: usize, max: usize) -> Result<(), RefusalReason> {
         if let Some(queue) = self.queues.get_mut(&row) {
             if let Some(known) = queue.waiters.iter_mut().find(|known| known.owner == waiter.owner) {
-                if waiter.ask > known.ask {
-                    (known.ask, known.if_missing) = (waiter.ask, waiter.if_missing);
+                if waiter.wish.ask > known.wish.ask {
+                    known.wish = waiter.wish;
                 }
                 known.heard = waiter.heard;
                 return Ok(());
@@ -78,17 +86,20 @@ impl WaiterQueues {
         }
     }
 
+    /// Whether the row is visited again at some time.
+    pub fn is_timed(&self, row: &RowId) -> bool {
+        self.queues.get(row).is_some_and(|queue| queue.due.is_some())
+    }
+
     /// Sets the time at which the row is looked at again.
     pub fn set_due(&mut self, row: &RowId, due: Option<Time>) {
-        let Some(queue) = self.queues.get_mut(row) else { return };
-        if let Some(old) = std::mem::replace(&mut queue.due, due) {
-            self.timers.remove(&(old, *row));
+        if let Some(queue) = self.queues.get_mut(row) {
+            self.timers.set(row, &mut queue.due, due);
         }
-        self.timers.extend(due.map(|due| (due, *row)));
     }
 
     /// Returns the row that is due first.
     pub fn next_due(&self) -> Option<(Time, RowId)> {
-        self.timers.first().copied()
+        self.timers.first()
     }
 }

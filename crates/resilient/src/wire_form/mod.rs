@@ -1,4 +1,4 @@
-//! The form of messages in datagrams, between the header and the tag of [`crate::sealed`].
+//! The format of messages in datagrams, between the header and the tag of [`crate::sealed`].
 //!
 //! ```text
 //!   datagram:  header | message | message | ... | tag
@@ -6,7 +6,8 @@
 //! ```
 //!
 //! Numbers are big-endian. A row is its group (64 bits), the length of its key and the key; values are their length and
-//! their bytes, with 0xffff as the length of none. Every message is read completely, or the datagram is refused.
+//! their bytes, with 0xffff as the length of none. A write or acknowledgement with the bit 0x80 in its kind ends with
+//! outputs: their length (16 bits) and their bytes. If any message is malformed, the datagram is refused.
 
 mod read;
 mod write;
@@ -14,6 +15,7 @@ mod write;
 use std::collections::BTreeMap;
 
 use crate::message::{RefusalReason, StoreMessage};
+use crate::row::{RowId, RowValues};
 use crate::sealed::{HEADER_BYTES, TAG_BYTES};
 pub(crate) use read::MessageReader;
 pub(crate) use write::MessageWriter;
@@ -30,13 +32,26 @@ const MAX_CHAIN: usize = 16;
 /// The length that stands for no values.
 const NO_VALUES: u16 = u16::MAX;
 
-/// Bytes that are no messages of the protocol.
+/// The bit in the kind of a write or acknowledgement with outputs.
+const WITH_OUTPUTS: u8 = 0x80;
+
+/// The kind of a write with outputs, as a request and as an operation.
+const WRITE_WITH_OUTPUTS: u8 = 2 | WITH_OUTPUTS;
+
+/// The kind of an acknowledgement with outputs.
+const ACKED_WITH_OUTPUTS: u8 = 4 | WITH_OUTPUTS;
+
+/// Bytes of a datagram with one operation for a successor, in addition to row, values and outputs: header and tag, the
+/// message without operations, and the operation.
+const FORWARD_BYTES: usize = HEADER_BYTES + TAG_BYTES + 41 + 42;
+
+/// Bytes that are not messages of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MalformedMessage;
 
 type Read<T> = Result<T, MalformedMessage>;
 
-/// Begins a datagram, with room for the header.
+/// Creates a datagram, with room for the header.
 pub fn begin_datagram(datagram: &mut Vec<u8>) {
     datagram.clear();
     datagram.resize(HEADER_BYTES, 0);
@@ -63,11 +78,17 @@ pub fn append_message(datagram: &mut Vec<u8>, message: &StoreMessage, most: usiz
 }
 
 /// Returns datagrams with these messages, not sealed yet: those for one receiver in order, with as many in each
-/// datagram as [`MAX_PAYLOAD`] bytes hold. A message that is longer has a datagram of its own.
+/// datagram as [`MAX_PAYLOAD`] bytes hold. A longer message has a datagram of its own. Receivers are in the
+/// order of their first messages, so an operation for the next store does not wait for a report.
 pub fn datagrams<R: Copy + Ord>(messages: &[(R, StoreMessage)]) -> Vec<(R, Vec<u8>)> {
-    let mut by_receiver: BTreeMap<R, Vec<Vec<u8>>> = BTreeMap::new();
+    let mut places: BTreeMap<R, usize> = BTreeMap::new();
+    let mut by_receiver: Vec<(R, Vec<Vec<u8>>)> = Vec::new();
     for (to, message) in messages {
-        let datagrams = by_receiver.entry(*to).or_default();
+        let place = *places.entry(*to).or_insert_with(|| {
+            by_receiver.push((*to, Vec::new()));
+            by_receiver.len() - 1
+        });
+        let (_, datagrams) = &mut by_receiver[place];
         if !datagrams.last_mut().is_some_and(|last| append_message(last, message, MAX_PAYLOAD - TAG_BYTES)) {
             datagrams.push(datagram(message));
         }
@@ -83,6 +104,13 @@ pub fn datagram(message: &StoreMessage) -> Vec<u8> {
     let fits = append_message(&mut bytes, message, usize::MAX);
     debug_assert!(fits, "the machines keep their messages short");
     bytes
+}
+
+/// Returns the length of the outputs that can travel with a write, in bytes, so that none of its messages is longer
+/// than a datagram of `max_datagram` bytes. The longest is that between two nodes.
+pub fn room_for_outputs(row: &RowId, values: Option<&RowValues>, max_datagram: usize) -> usize {
+    let values = values.map_or(0, |values| values.bytes().len());
+    max_datagram.min(MAX_PAYLOAD).saturating_sub(FORWARD_BYTES + row.key().len() + values)
 }
 
 /// Reads the messages between a datagram's header and its tag.

@@ -2,14 +2,20 @@
 
 use std::sync::Arc;
 
+use crate::carried::CarriedOutputs;
+use crate::holders::{MAX_READERS, RowAccess, RowHolders, RowReader};
 use crate::layout::{ChainMember, NodeId, ShardChain, ShardId, StoreLayout, SwitchId};
 use crate::message::{
-    Content, CopyChunk, CreatedRow, Forward, IfMissing, NodeStatus, NumberPool, Operation, OwnerId, Progress,
-    RefusalReason, Reply, ReplyBody, Request, RequestBody, RowRecord, ShardStatus, StatusRequest, StoreMessage,
+    Content, CopyChunk, CreatedRow, Forward, GroupStatus, IfMissing, NodeStatus, NumberPool, Operation, OwnerId,
+    Progress, RefusalReason, Reply, ReplyBody, Request, RequestBody, RowRecord, ShardStatus, StatusRequest,
+    StoreMessage,
 };
 use crate::row::{RowId, RowValues};
 
-use super::{MAX_CHAIN, MAX_SHARDS, MalformedMessage, NO_VALUES, Read, kind, reason_number};
+use super::{
+    ACKED_WITH_OUTPUTS, MAX_CHAIN, MAX_SHARDS, MalformedMessage, NO_VALUES, Read, WITH_OUTPUTS, WRITE_WITH_OUTPUTS,
+    kind, reason_number,
+};
 
 pub(crate) struct MessageReader<'b>(pub &'b [u8]);
 
@@ -71,6 +77,15 @@ impl MessageReader<'_> {
         }
     }
 
+    /// Reads the outputs of a message whose kind indicates them.
+    fn outputs(&mut self, kind: u8) -> Read<Option<CarriedOutputs>> {
+        if kind & WITH_OUTPUTS == 0 {
+            return Ok(None);
+        }
+        let length = usize::from(self.u16()?);
+        CarriedOutputs::new(self.bytes(length)?).map(Some).ok_or(MalformedMessage)
+    }
+
     fn owner(&mut self) -> Read<OwnerId> {
         Ok(OwnerId { switch: SwitchId(self.u32()?), incarnation: self.u64()? })
     }
@@ -117,9 +132,27 @@ impl MessageReader<'_> {
     fn request(&mut self) -> Read<RequestBody> {
         Ok(match self.u8()? {
             0 => RequestBody::Renew { shard: ShardId(self.u16()?), nonce: self.u64()? },
-            1 => RequestBody::Acquire { row: self.row()?, ask: self.u64()?, if_missing: self.if_missing()? },
-            2 => RequestBody::Write { row: self.row()?, epoch: self.u64()?, seq: self.u64()?, values: self.values()? },
-            3 => RequestBody::Release { row: self.row()?, epoch: self.u64()? },
+            1 => {
+                let (row, ask, if_missing) = (self.row()?, self.u64()?, self.if_missing()?);
+                RequestBody::Acquire { row, ask, if_missing, idle_ms: self.u32()?, access: self.access()? }
+            }
+            kind @ (2 | WRITE_WITH_OUTPUTS) => RequestBody::Write {
+                row: self.row()?,
+                epoch: self.u64()?,
+                seq: self.u64()?,
+                values: self.values()?,
+                outputs: self.outputs(kind)?,
+            },
+            3 => RequestBody::Release { row: self.row()?, epoch: self.u64()?, is_idle: self.flag()? },
+            _ => return Err(MalformedMessage),
+        })
+    }
+
+    fn access(&mut self) -> Read<RowAccess> {
+        Ok(match self.u8()? {
+            0 => RowAccess::Read,
+            1 => RowAccess::ReadFirst,
+            2 => RowAccess::Write,
             _ => return Err(MalformedMessage),
         })
     }
@@ -130,7 +163,6 @@ impl MessageReader<'_> {
             1 => IfMissing::Refuse,
             2 => IfMissing::Create(self.values()?.ok_or(MalformedMessage)?),
             kind @ (3 | 4) => IfMissing::Allocate(NumberPool {
-                group: self.u64()?,
                 first: self.u64()?,
                 last: self.u64()?,
                 bytes: self.u8()?,
@@ -149,12 +181,19 @@ impl MessageReader<'_> {
                 epoch: self.u64()?,
                 seq: self.u64()?,
                 values: self.values()?,
+                is_shared: self.flag()?,
             },
             2 => ReplyBody::Refused { row: self.row()?, ask: self.u64()?, reason: self.reason()? },
             3 => ReplyBody::Recall { row: self.row()?, epoch: self.u64()? },
-            4 => ReplyBody::Acked { row: self.row()?, epoch: self.u64()?, seq: self.u64()? },
+            kind @ (4 | ACKED_WITH_OUTPUTS) => ReplyBody::Acked {
+                row: self.row()?,
+                epoch: self.u64()?,
+                seq: self.u64()?,
+                outputs: self.outputs(kind)?,
+            },
             5 => ReplyBody::Stale { row: self.row()?, epoch: self.u64()? },
             6 => ReplyBody::Released { row: self.row()?, epoch: self.u64()? },
+            7 => ReplyBody::Probe { row: self.row()?, epoch: self.u64()? },
             _ => return Err(MalformedMessage),
         })
     }
@@ -174,15 +213,22 @@ impl MessageReader<'_> {
         let count = usize::from(self.u16()?);
         let operations = self.list(count, Self::operation)?;
         let chunk = self.option(|reader| {
-            let (copy, position, at, is_last) = (reader.u64()?, reader.u64()?, reader.u64()?, reader.flag()?);
+            let (copy, position, next) = (reader.u64()?, reader.u64()?, reader.u64()?);
+            let (at, is_last, epoch_floor) = (reader.u64()?, reader.flag()?, reader.u64()?);
             let count = usize::from(reader.u16()?);
-            Ok(CopyChunk { copy, position, at, is_last, rows: reader.list(count, Self::row_state)? })
+            let rows = reader.list(count, Self::row_state)?;
+            Ok(CopyChunk { copy, position, next, at, is_last, epoch_floor, rows })
         })?;
         Ok(Forward { layout, shard, base, floor, first, operations, chunk })
     }
 
     pub fn operation(&mut self) -> Read<Operation> {
-        let (kind, owner) = (self.u8()?, self.owner()?);
+        let kind = self.u8()?;
+        if kind == 5 {
+            let (row, partner) = (self.row()?, self.option(Self::row)?);
+            return Ok(Operation::Remove { row, partner, epoch: self.u64()? });
+        }
+        let owner = self.owner()?;
         Ok(match kind {
             0 => Operation::Renew { owner, nonce: self.u64()? },
             1 => {
@@ -191,11 +237,11 @@ impl MessageReader<'_> {
                     let values = reader.values()?.ok_or(MalformedMessage)?;
                     Ok(CreatedRow { values, number: reader.option(Self::row)? })
                 })?;
-                Operation::Grant { owner, row, ask, epoch, created }
+                Operation::Grant { owner, row, ask, epoch, created, idle_ms: self.u32()?, is_shared: self.flag()? }
             }
-            2 => {
-                let (row, epoch, seq) = (self.row()?, self.u64()?, self.u64()?);
-                Operation::Write { owner, row, epoch, seq, values: self.values()? }
+            2 | WRITE_WITH_OUTPUTS => {
+                let (row, epoch, seq, values) = (self.row()?, self.u64()?, self.u64()?, self.values()?);
+                Operation::Write { owner, row, epoch, seq, values, outputs: self.outputs(kind)? }
             }
             3 => Operation::Release { owner, row: self.row()?, epoch: self.u64()? },
             4 => Operation::Miss { owner, row: self.row()?, ask: self.u64()? },
@@ -203,14 +249,34 @@ impl MessageReader<'_> {
         })
     }
 
+    fn holders(&mut self) -> Read<RowHolders> {
+        Ok(match self.u8()? {
+            0 => RowHolders::Nobody,
+            1 => RowHolders::Owner(self.owner()?),
+            2 => {
+                let count = usize::from(self.u8()?);
+                if !(1..=MAX_READERS).contains(&count) {
+                    return Err(MalformedMessage);
+                }
+                RowHolders::Readers(self.list(count, Self::reader)?.into())
+            }
+            _ => return Err(MalformedMessage),
+        })
+    }
+
+    fn reader(&mut self) -> Read<RowReader> {
+        Ok(RowReader { owner: self.owner()?, ask: self.u64()?, epoch: self.u64()? })
+    }
+
     pub fn row_state(&mut self) -> Read<RowRecord> {
         Ok(RowRecord {
             row: self.row()?,
-            owner: self.option(Self::owner)?,
+            holders: self.holders()?,
             ask: self.u64()?,
             epoch: self.u64()?,
             seq: self.u64()?,
             values: self.values()?,
+            idle_ms: self.u32()?,
         })
     }
 
@@ -232,7 +298,15 @@ impl MessageReader<'_> {
     fn status(&mut self) -> Read<NodeStatus> {
         let (number, life, layout) = (self.u64()?, self.u64()?, self.u64()?);
         let count = usize::from(self.u16()?);
-        Ok(NodeStatus { number, life, layout, shards: self.list(count, Self::shard_status)? })
+        let shards = self.list(count, Self::shard_status)?;
+        let count = usize::from(self.u16()?);
+        Ok(NodeStatus { number, life, layout, shards, groups: self.list(count, Self::group_status)? })
+    }
+
+    fn group_status(&mut self) -> Read<GroupStatus> {
+        let (group, rows) = (self.u64()?, self.u64()?);
+        let range = if self.flag()? { Some((self.u64()?, self.u64()?)) } else { None };
+        Ok(GroupStatus { group, rows, range })
     }
 
     fn shard_status(&mut self) -> Read<ShardStatus> {

@@ -6,10 +6,12 @@ use rng::SplitMix64;
 use switch::Time;
 
 use super::*;
-use crate::layout::{ChainMember, NodeId, ShardChain, ShardId, StoreLayout, SwitchId};
+use crate::carried::CarriedOutputs;
+use crate::holders::{RowAccess, RowHolders, RowReader};
+use crate::layout::{ChainMember, NodeId, OperatorId, ShardChain, ShardId, StoreLayout, SwitchId};
 use crate::message::{
-    Content, CopyChunk, CreatedRow, Forward, IfMissing, NodeStatus, NumberPool, Operation, OwnerId, Peer, Progress,
-    Reply, ReplyBody, Request, RequestBody, RowRecord, ShardStatus, StatusRequest,
+    Content, CopyChunk, CreatedRow, Forward, GroupStatus, IfMissing, NodeStatus, NumberPool, Operation, OwnerId, Peer,
+    Progress, Reply, ReplyBody, Request, RequestBody, RowRecord, ShardStatus, StatusRequest,
 };
 use crate::replica::{ReplicaConfig, StateReplica};
 use crate::row::{RowId, RowValues};
@@ -49,6 +51,12 @@ impl Random {
         (self.rng.below(4) > 0).then(|| RowValues::new(&bytes).expect("the values are short enough"))
     }
 
+    fn outputs(&mut self) -> Option<CarriedOutputs> {
+        let length = [1, 64, 700, MAX_PAYLOAD][self.rng.below(4) as usize];
+        let bytes: Vec<u8> = (0..length).map(|_| self.rng.next_u64() as u8).collect();
+        (self.rng.below(3) == 0).then(|| CarriedOutputs::new(&bytes).expect("the outputs are short enough"))
+    }
+
     fn owner(&mut self) -> OwnerId {
         OwnerId { switch: SwitchId(self.number() as u32), incarnation: self.number() }
     }
@@ -73,9 +81,13 @@ impl Random {
         let (row, epoch) = (self.row(), self.number());
         match self.rng.below(4) {
             0 => RequestBody::Renew { shard: self.shard(), nonce: self.number() },
-            1 => RequestBody::Acquire { row, ask: self.number(), if_missing: self.if_missing() },
-            2 => RequestBody::Write { row, epoch, seq: self.number(), values: self.values() },
-            _ => RequestBody::Release { row, epoch },
+            1 => {
+                let access = [RowAccess::Read, RowAccess::ReadFirst, RowAccess::Write][self.rng.below(3) as usize];
+                let (ask, if_missing) = (self.number(), self.if_missing());
+                RequestBody::Acquire { row, ask, if_missing, idle_ms: epoch as u32, access }
+            }
+            2 => RequestBody::Write { row, epoch, seq: self.number(), values: self.values(), outputs: self.outputs() },
+            _ => RequestBody::Release { row, epoch, is_idle: self.rng.below(2) > 0 },
         }
     }
 
@@ -85,7 +97,6 @@ impl Random {
             1 => IfMissing::Refuse,
             2 => IfMissing::Create(self.values().unwrap_or_default()),
             _ => IfMissing::Allocate(NumberPool {
-                group: self.number(),
                 first: self.number(),
                 last: self.number(),
                 bytes: self.rng.below(10) as u8,
@@ -104,39 +115,62 @@ impl Random {
             NoSuchRow, PoolExhausted, ReplicaFull, RowContended, ShardContended, StoreFull, TooManyAsks,
         };
         let reasons = [ReplicaFull, TooManyAsks, RowContended, ShardContended, StoreFull, NoSuchRow, PoolExhausted];
-        match self.rng.below(7) {
+        match self.rng.below(8) {
             0 => ReplyBody::Renewed { shard: self.shard(), nonce: self.number() },
             1 => {
                 let (ask, seq, values) = (self.number(), self.number(), self.values());
-                ReplyBody::Granted { row, ask, epoch, seq, values }
+                ReplyBody::Granted { row, ask, epoch, seq, values, is_shared: self.rng.below(2) > 0 }
             }
             2 => ReplyBody::Refused { row, ask: self.number(), reason: reasons[self.rng.below(7) as usize] },
             3 => ReplyBody::Recall { row, epoch },
-            4 => ReplyBody::Acked { row, epoch, seq: self.number() },
+            4 => ReplyBody::Acked { row, epoch, seq: self.number(), outputs: self.outputs() },
             5 => ReplyBody::Stale { row, epoch },
-            _ => ReplyBody::Released { row, epoch },
+            6 => ReplyBody::Released { row, epoch },
+            _ => ReplyBody::Probe { row, epoch },
         }
     }
 
     fn operation(&mut self) -> Operation {
         let (owner, row, epoch) = (self.owner(), self.row(), self.number());
-        match self.rng.below(5) {
+        match self.rng.below(6) {
             0 => Operation::Renew { owner, nonce: epoch },
-            1 => Operation::Grant { owner, row, ask: self.number(), epoch, created: self.option(Self::created) },
+            1 => {
+                let (ask, created, idle_ms) = (self.number(), self.option(Self::created), self.number() as u32);
+                Operation::Grant { owner, row, ask, epoch, created, idle_ms, is_shared: self.rng.below(2) > 0 }
+            }
             2 => Operation::Miss { owner, row, ask: self.number() },
-            3 => Operation::Write { owner, row, epoch, seq: self.number(), values: self.values() },
-            _ => Operation::Release { owner, row, epoch },
+            3 => Operation::Write {
+                owner,
+                row,
+                epoch,
+                seq: self.number(),
+                values: self.values(),
+                outputs: self.outputs(),
+            },
+            4 => Operation::Release { owner, row, epoch },
+            _ => Operation::Remove { row, partner: self.option(Self::row), epoch },
         }
     }
 
+    fn holders(&mut self) -> RowHolders {
+        let mut holders = self.option(Self::owner).map_or(RowHolders::Nobody, RowHolders::Owner);
+        for _ in 0..self.rng.below(4).saturating_sub(1) {
+            let (owner, ask, epoch) = (self.owner(), self.number(), self.number());
+            holders.add_reader(RowReader { owner, ask, epoch });
+        }
+        holders
+    }
+
     fn row_state(&mut self) -> RowRecord {
-        let (row, owner, values) = (self.row(), self.option(Self::owner), self.values());
-        RowRecord { row, owner, ask: self.number(), epoch: self.number(), seq: self.number(), values }
+        let (row, holders, values) = (self.row(), self.holders(), self.values());
+        let (ask, epoch, seq) = (self.number(), self.number(), self.number());
+        RowRecord { row, holders, ask, epoch, seq, values, idle_ms: self.number() as u32 }
     }
 
     fn chunk(&mut self) -> CopyChunk {
-        let (copy, position, at) = (self.number(), self.number(), self.number());
-        CopyChunk { copy, position, at, is_last: self.rng.below(2) > 0, rows: self.list(4, Self::row_state) }
+        let (copy, position, next, at) = (self.number(), self.number(), self.number(), self.number());
+        let (is_last, epoch_floor) = (self.rng.below(2) > 0, self.number());
+        CopyChunk { copy, position, next, at, is_last, epoch_floor, rows: self.list(4, Self::row_state) }
     }
 
     fn forward(&mut self) -> Forward {
@@ -171,7 +205,13 @@ impl Random {
 
     fn status(&mut self) -> NodeStatus {
         let (number, life, layout) = (self.number(), self.number(), self.number());
-        NodeStatus { number, life, layout, shards: self.list(4, Self::shard_status) }
+        let (shards, groups) = (self.list(4, Self::shard_status), self.list(4, Self::group_status));
+        NodeStatus { number, life, layout, shards, groups }
+    }
+
+    fn group_status(&mut self) -> GroupStatus {
+        let range = (self.rng.below(2) > 0).then(|| (self.number(), self.number()));
+        GroupStatus { group: self.number(), rows: self.number(), range }
     }
 
     fn message(&mut self) -> StoreMessage {
@@ -216,6 +256,14 @@ fn a_datagram_is_filled_up_to_its_limit() {
 }
 
 #[test]
+fn receivers_are_in_the_order_of_their_first_messages() {
+    let message = StoreMessage::LayoutRequest(1);
+    let to = [3, 1, 3, 2, 1].map(|receiver| (receiver, message.clone()));
+    let receivers: Vec<i32> = datagrams(&to).into_iter().map(|(receiver, _)| receiver).collect();
+    assert_eq!(receivers, [3, 1, 2]);
+}
+
+#[test]
 fn malformed_datagrams_are_refused_without_panic() {
     let mut random = Random::new(2);
     let mut refused = 0;
@@ -235,7 +283,7 @@ fn malformed_datagrams_are_refused_without_panic() {
         }
         match read_messages(&bytes) {
             Err(MalformedMessage) => refused += 1,
-            // What was read is complete: it has this form again.
+            // The parsed messages are complete: they emit the same bytes.
             Ok(messages) => {
                 let mut again = Vec::new();
                 begin_datagram(&mut again);
@@ -270,14 +318,14 @@ fn messages_that_nobody_sends_leave_the_machines_standing() {
             now = now.after_ns(random.rng.below(20_000_000));
             let from = match random.rng.below(3) {
                 0 => Peer::Switch(SwitchId(random.rng.below(3) as u32)),
-                1 => Peer::Operator,
+                1 => Peer::Operator(OperatorId::ONLY),
                 _ => Peer::Node(NodeId(random.rng.below(4) as u32)),
             };
             let row = random.row();
             match random.rng.below(4) {
                 0 => replica.acquire(now, row),
                 1 if replica.is_owned(now, &row) => _ = replica.write(now, &row, random.values()),
-                _ => replica.finished_parked(now, &row),
+                _ => replica.unpin(now, &row),
             }
             let message = random.message();
             replica.receive(now, NodeId(random.rng.below(4) as u32), &message);
@@ -290,4 +338,29 @@ fn messages_that_nobody_sends_leave_the_machines_standing() {
             node.persisted(random.number());
         }
     }
+}
+
+#[test]
+fn outputs_with_all_the_room_make_the_longest_message_a_full_datagram() {
+    let owner = OwnerId { switch: SwitchId(1), incarnation: 1 };
+    for (key, values) in [(0, None), (4, Some(8)), (39, Some(200))] {
+        let row = RowId::new(1, &[7; 39][..key]).unwrap();
+        let values = values.map(|length| RowValues::new(&[1; 1024][..length]).unwrap());
+        let room = room_for_outputs(&row, values.as_ref(), MAX_PAYLOAD);
+        let outputs = CarriedOutputs::new(&vec![9; room]);
+        let body = RequestBody::Write { row, epoch: 1, seq: 1, values: values.clone(), outputs: outputs.clone() };
+        let request = StoreMessage::Request(Request { layout: 1, owner, body });
+        let operations = vec![Operation::Write { owner, row, epoch: 1, seq: 1, values, outputs: outputs.clone() }];
+        let (layout, shard, base, floor, first, chunk) = (1, ShardId(0), 1, Some(1), 1, None);
+        let forward = StoreMessage::Forward(Forward { layout, shard, base, floor, first, operations, chunk });
+        let body = ReplyBody::Acked { row, epoch: 1, seq: 1, outputs };
+        let reply = StoreMessage::Reply(Reply { owner, body });
+        let lengths = [&request, &forward, &reply].map(|message| datagram(message).len() + TAG_BYTES);
+        assert_eq!(lengths.iter().max(), Some(&MAX_PAYLOAD), "{lengths:?}");
+        assert_eq!(lengths[1], MAX_PAYLOAD);
+    }
+    let long = RowValues::new(&[1; 1024]);
+    let row = RowId::new(1, &[7; 39]).unwrap();
+    assert_eq!(room_for_outputs(&row, long.as_ref(), MAX_PAYLOAD), 1400 - 137 - 39 - 1024);
+    assert_eq!(room_for_outputs(&row, long.as_ref(), 1000), 0);
 }

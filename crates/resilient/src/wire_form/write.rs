@@ -1,13 +1,15 @@
 //! Writes messages.
 
+use crate::carried::CarriedOutputs;
+use crate::holders::{RowAccess, RowHolders, RowReader};
 use crate::layout::{ChainMember, StoreLayout};
 use crate::message::{
-    Content, CopyChunk, CreatedRow, Forward, IfMissing, NodeStatus, NumberPool, Operation, OwnerId, Progress, Reply,
-    ReplyBody, Request, RequestBody, RowRecord, ShardStatus, StatusRequest, StoreMessage,
+    Content, CopyChunk, CreatedRow, Forward, GroupStatus, IfMissing, NodeStatus, NumberPool, Operation, OwnerId,
+    Progress, Reply, ReplyBody, Request, RequestBody, RowRecord, ShardStatus, StatusRequest, StoreMessage,
 };
 use crate::row::{RowId, RowValues};
 
-use super::{NO_VALUES, kind, reason_number};
+use super::{NO_VALUES, WITH_OUTPUTS, kind, reason_number};
 
 pub(crate) struct MessageWriter<'b>(pub &'b mut Vec<u8>);
 
@@ -41,6 +43,18 @@ impl MessageWriter<'_> {
                 self.u16(values.bytes().len() as u16);
                 self.0.extend(values.bytes());
             }
+        }
+    }
+
+    /// Writes the kind of a message that may have outputs.
+    fn kind(&mut self, kind: u8, outputs: Option<&CarriedOutputs>) {
+        self.u8(if outputs.is_some() { kind | WITH_OUTPUTS } else { kind });
+    }
+
+    fn outputs(&mut self, outputs: Option<&CarriedOutputs>) {
+        if let Some(outputs) = outputs {
+            self.u16(outputs.bytes().len() as u16);
+            self.0.extend(outputs.bytes());
         }
     }
 
@@ -119,23 +133,29 @@ impl MessageWriter<'_> {
                 self.u16(shard.0);
                 self.u64(*nonce);
             }
-            RequestBody::Acquire { row, ask, if_missing } => {
+            RequestBody::Acquire { row, ask, if_missing, idle_ms, access } => {
                 self.u8(1);
                 self.row(row);
                 self.u64(*ask);
                 self.if_missing(if_missing);
+                self.u32(*idle_ms);
+                self.u8(match access {
+                    RowAccess::Read => 0,
+                    RowAccess::ReadFirst => 1,
+                    RowAccess::Write => 2,
+                });
             }
-            RequestBody::Write { row, epoch, seq, values } => {
-                self.u8(2);
+            RequestBody::Write { row, epoch, seq, values, outputs } => {
+                self.kind(2, outputs.as_ref());
                 self.row(row);
                 self.u64(*epoch);
                 self.u64(*seq);
                 self.values(values.as_ref());
+                self.outputs(outputs.as_ref());
             }
-            RequestBody::Release { row, epoch } => {
-                self.u8(3);
-                self.row(row);
-                self.u64(*epoch);
+            RequestBody::Release { row, epoch, is_idle } => {
+                self.row_and_epoch(3, row, *epoch);
+                self.u8(u8::from(*is_idle));
             }
         }
     }
@@ -148,9 +168,8 @@ impl MessageWriter<'_> {
                 self.u8(2);
                 self.values(Some(values));
             }
-            IfMissing::Allocate(NumberPool { group, first, last, bytes, is_shared }) => {
+            IfMissing::Allocate(NumberPool { first, last, bytes, is_shared }) => {
                 self.u8(if *is_shared { 4 } else { 3 });
-                self.u64(*group);
                 self.u64(*first);
                 self.u64(*last);
                 self.u8(*bytes);
@@ -165,13 +184,14 @@ impl MessageWriter<'_> {
                 self.u16(shard.0);
                 self.u64(*nonce);
             }
-            ReplyBody::Granted { row, ask, epoch, seq, values } => {
+            ReplyBody::Granted { row, ask, epoch, seq, values, is_shared } => {
                 self.u8(1);
                 self.row(row);
                 self.u64(*ask);
                 self.u64(*epoch);
                 self.u64(*seq);
                 self.values(values.as_ref());
+                self.u8(u8::from(*is_shared));
             }
             ReplyBody::Refused { row, ask, reason } => {
                 self.u8(2);
@@ -180,12 +200,16 @@ impl MessageWriter<'_> {
                 self.u8(reason_number(*reason));
             }
             ReplyBody::Recall { row, epoch } => self.row_and_epoch(3, row, *epoch),
-            ReplyBody::Acked { row, epoch, seq } => {
-                self.row_and_epoch(4, row, *epoch);
+            ReplyBody::Acked { row, epoch, seq, outputs } => {
+                self.kind(4, outputs.as_ref());
+                self.row(row);
+                self.u64(*epoch);
                 self.u64(*seq);
+                self.outputs(outputs.as_ref());
             }
             ReplyBody::Stale { row, epoch } => self.row_and_epoch(5, row, *epoch),
             ReplyBody::Released { row, epoch } => self.row_and_epoch(6, row, *epoch),
+            ReplyBody::Probe { row, epoch } => self.row_and_epoch(7, row, *epoch),
         }
     }
 
@@ -206,11 +230,13 @@ impl MessageWriter<'_> {
         self.u16(operations.len() as u16);
         operations.iter().for_each(|operation| self.operation(operation));
         self.u8(u8::from(chunk.is_some()));
-        if let Some(CopyChunk { copy, position, at, is_last, rows }) = chunk {
+        if let Some(CopyChunk { copy, position, next, at, is_last, epoch_floor, rows }) = chunk {
             self.u64(*copy);
             self.u64(*position);
+            self.u64(*next);
             self.u64(*at);
             self.u8(u8::from(*is_last));
+            self.u64(*epoch_floor);
             self.u16(rows.len() as u16);
             rows.iter().for_each(|row| self.row_state(row));
         }
@@ -223,7 +249,7 @@ impl MessageWriter<'_> {
                 self.owner(*owner);
                 self.u64(*nonce);
             }
-            Operation::Grant { owner, row, ask, epoch, created } => {
+            Operation::Grant { owner, row, ask, epoch, created, idle_ms, is_shared } => {
                 self.u8(1);
                 self.owner(*owner);
                 self.row(row);
@@ -235,6 +261,8 @@ impl MessageWriter<'_> {
                     self.u8(u8::from(number.is_some()));
                     number.iter().for_each(|number| self.row(number));
                 }
+                self.u32(*idle_ms);
+                self.u8(u8::from(*is_shared));
             }
             Operation::Miss { owner, row, ask } => {
                 self.u8(4);
@@ -242,13 +270,14 @@ impl MessageWriter<'_> {
                 self.row(row);
                 self.u64(*ask);
             }
-            Operation::Write { owner, row, epoch, seq, values } => {
-                self.u8(2);
+            Operation::Write { owner, row, epoch, seq, values, outputs } => {
+                self.kind(2, outputs.as_ref());
                 self.owner(*owner);
                 self.row(row);
                 self.u64(*epoch);
                 self.u64(*seq);
                 self.values(values.as_ref());
+                self.outputs(outputs.as_ref());
             }
             Operation::Release { owner, row, epoch } => {
                 self.u8(3);
@@ -256,18 +285,44 @@ impl MessageWriter<'_> {
                 self.row(row);
                 self.u64(*epoch);
             }
+            Operation::Remove { row, partner, epoch } => {
+                self.u8(5);
+                self.row(row);
+                self.u8(u8::from(partner.is_some()));
+                partner.iter().for_each(|partner| self.row(partner));
+                self.u64(*epoch);
+            }
         }
     }
 
     pub fn row_state(&mut self, state: &RowRecord) {
-        let RowRecord { row, owner, ask, epoch, seq, values } = state;
+        let RowRecord { row, holders, ask, epoch, seq, values, idle_ms } = state;
         self.row(row);
-        self.u8(u8::from(owner.is_some()));
-        owner.iter().for_each(|owner| self.owner(*owner));
+        self.holders(holders);
         self.u64(*ask);
         self.u64(*epoch);
         self.u64(*seq);
         self.values(values.as_ref());
+        self.u32(*idle_ms);
+    }
+
+    fn holders(&mut self, holders: &RowHolders) {
+        match holders {
+            RowHolders::Nobody => self.u8(0),
+            RowHolders::Owner(owner) => {
+                self.u8(1);
+                self.owner(*owner);
+            }
+            RowHolders::Readers(readers) => {
+                self.u8(2);
+                self.u8(readers.len() as u8);
+                for RowReader { owner, ask, epoch } in readers {
+                    self.owner(*owner);
+                    self.u64(*ask);
+                    self.u64(*epoch);
+                }
+            }
+        }
     }
 
     pub fn layout(&mut self, layout: &StoreLayout) {
@@ -282,7 +337,7 @@ impl MessageWriter<'_> {
     }
 
     fn status(&mut self, status: &NodeStatus) {
-        let NodeStatus { number, life, layout, shards } = status;
+        let NodeStatus { number, life, layout, shards, groups } = status;
         self.u64(*number);
         self.u64(*life);
         self.u64(*layout);
@@ -294,6 +349,16 @@ impl MessageWriter<'_> {
             self.u64(*rows);
             self.u64(*log);
             self.u64(*pending);
+        }
+        self.u16(groups.len() as u16);
+        for GroupStatus { group, rows, range } in groups {
+            self.u64(*group);
+            self.u64(*rows);
+            self.u8(u8::from(range.is_some()));
+            if let Some((first, last)) = range {
+                self.u64(*first);
+                self.u64(*last);
+            }
         }
     }
 }

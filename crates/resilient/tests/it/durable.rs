@@ -1,13 +1,13 @@
-//! The disk of a node: what a transaction writes, and what a restart makes of it.
+//! Tests the disk of a node: the writes of a transaction, and the state after a restart.
 
 use std::sync::Arc;
 
-use resilient::message::{Forward, IfMissing, Operation, ReplyBody, Request, RequestBody};
+use resilient::message::{Forward, IfMissing, NumberPool, Operation, ReplyBody, Request, RequestBody};
 use resilient::simulation::NodeDisk;
 use resilient::store::{EntryChange, GroupCommit, StoreRecord, StoreRecovery};
 use resilient::{
-    ChainMember, NodeId, OwnerId, Peer, RowId, ShardChain, ShardId, StoreConfig, StoreEvent, StoreLayout, StoreMessage,
-    StoreNode, SwitchId, expiry_ns,
+    ChainMember, NodeId, OwnerId, Peer, RowAccess, RowId, ShardChain, ShardId, StoreConfig, StoreEvent, StoreLayout,
+    StoreMessage, StoreNode, SwitchId, expiry_ns,
 };
 use rng::SplitMix64;
 use switch::Time;
@@ -61,7 +61,7 @@ impl DurableChain {
         self.run(now);
     }
 
-    /// Lets disks write, and messages arrive, until there is nothing left.
+    /// Lets disks write, and messages arrive, until nothing is left.
     fn run(&mut self, now: Time) {
         let mut is_idle = false;
         while !std::mem::replace(&mut is_idle, true) {
@@ -107,14 +107,47 @@ impl DurableChain {
             let (epoch, seq) = (1 + random.below(3), number);
             let body = match random.below(8) {
                 0 => RequestBody::Renew { shard: ShardId(0), nonce: number },
-                1 | 2 => RequestBody::Acquire { row, ask: number, if_missing: IfMissing::Grant },
-                3 => RequestBody::Release { row, epoch },
-                4 => RequestBody::Write { row, epoch, seq, values: None },
-                _ => RequestBody::Write { row, epoch, seq, values: value(number as u8) },
+                1 | 2 => RequestBody::Acquire {
+                    row,
+                    ask: number,
+                    if_missing: IfMissing::Grant,
+                    idle_ms: 0,
+                    access: RowAccess::Write,
+                },
+                3 => RequestBody::Release { row, epoch, is_idle: false },
+                4 => RequestBody::Write { row, epoch, seq, values: None, outputs: None },
+                _ => RequestBody::Write { row, epoch, seq, values: value(number as u8), outputs: None },
             };
             self.request(now, switch, body);
         }
     }
+}
+
+#[test]
+fn a_removed_row_leaves_the_disks_and_its_epochs_do_not_return() {
+    let mut chain = DurableChain::new(2);
+    let row = RowId::of_index(2, 1);
+    let pool = NumberPool { first: 1, last: 9, bytes: 2, is_shared: false };
+    let acquire = |ask| RequestBody::Acquire {
+        row,
+        ask,
+        if_missing: IfMissing::Allocate(pool),
+        idle_ms: 1000,
+        access: RowAccess::Write,
+    };
+    chain.request(Time::ZERO, 1, RequestBody::Renew { shard: ShardId(0), nonce: 1 });
+    (1..=3).for_each(|ask| chain.request(Time::ZERO, 1, acquire(ask)));
+    assert!(chain.disks.iter().all(|disk| disk.rows().count() == 2), "a row and its number");
+    chain.request(Time::ZERO, 1, RequestBody::Release { row, epoch: 3, is_idle: true });
+    assert!(chain.disks.iter().all(|disk| disk.rows().count() == 0));
+    chain.restart(Time::ZERO);
+    assert!(chain.nodes.iter().all(|node| node.rows(ShardId(0)) == 0));
+    chain.request(Time::ZERO, 1, acquire(4));
+    let granted = chain.replies.iter().filter_map(|reply| match reply {
+        ReplyBody::Granted { ask, epoch, .. } => Some((*ask, *epoch)),
+        _ => None,
+    });
+    assert_eq!(granted.collect::<Vec<_>>(), [(1, 1), (2, 2), (3, 3), (4, 4)]);
 }
 
 /// Commits records in transactions of random lengths.
@@ -171,9 +204,13 @@ fn a_row_is_another_switchs_when_a_restarted_store_has_waited_for_a_whole_lease(
         chain.replies.iter().filter(|reply| matches!(reply, ReplyBody::Granted { ask: 2, .. })).count()
     };
     chain.request(Time::ZERO, 1, RequestBody::Renew { shard, nonce: 1 });
-    chain.request(Time::ZERO, 1, RequestBody::Acquire { row, ask: 1, if_missing: IfMissing::Grant });
-    chain.request(Time::ZERO, 1, RequestBody::Write { row, epoch: 1, seq: 1, values: value(7) });
-    // The clock of a process begins anew. The lease of switch 1 may have been renewed just before.
+    chain.request(
+        Time::ZERO,
+        1,
+        RequestBody::Acquire { row, ask: 1, if_missing: IfMissing::Grant, idle_ms: 0, access: RowAccess::Write },
+    );
+    chain.request(Time::ZERO, 1, RequestBody::Write { row, epoch: 1, seq: 1, values: value(7), outputs: None });
+    // The clock of a process starts at zero. The lease of switch 1 may have been renewed just before.
     chain.restart(Time::ZERO);
     chain.request(Time::ZERO, 2, RequestBody::Renew { shard, nonce: 1 });
     let expiry = Time::from_ns(expiry_ns(LEASE_NS, config().drift_ppm));
@@ -181,11 +218,15 @@ fn a_row_is_another_switchs_when_a_restarted_store_has_waited_for_a_whole_lease(
     chain.request(
         Time::from_ns(expiry.as_ns() - 1),
         2,
-        RequestBody::Acquire { row, ask: 2, if_missing: IfMissing::Grant },
+        RequestBody::Acquire { row, ask: 2, if_missing: IfMissing::Grant, idle_ms: 0, access: RowAccess::Write },
     );
     assert_eq!(granted(&chain), 0);
-    chain.request(expiry, 2, RequestBody::Acquire { row, ask: 2, if_missing: IfMissing::Grant });
-    let last = ReplyBody::Granted { row, ask: 2, epoch: 2, seq: 1, values: value(7) };
+    chain.request(
+        expiry,
+        2,
+        RequestBody::Acquire { row, ask: 2, if_missing: IfMissing::Grant, idle_ms: 0, access: RowAccess::Write },
+    );
+    let last = ReplyBody::Granted { row, ask: 2, epoch: 2, seq: 1, values: value(7), is_shared: false };
     assert_eq!(chain.replies.last(), Some(&last));
 }
 
@@ -195,9 +236,13 @@ fn a_successor_gets_the_operations_that_only_the_disk_of_its_predecessor_has() {
     let (row, shard) = (RowId::of_index(1, 1), ShardId(0));
     let now = Time::from_ms(1);
     chain.request(now, 1, RequestBody::Renew { shard, nonce: 1 });
-    chain.request(now, 1, RequestBody::Acquire { row, ask: 1, if_missing: IfMissing::Grant });
+    chain.request(
+        now,
+        1,
+        RequestBody::Acquire { row, ask: 1, if_missing: IfMissing::Grant, idle_ms: 0, access: RowAccess::Write },
+    );
     // The head stops when the write is on its disk, before it has forwarded it.
-    let write = RequestBody::Write { row, epoch: 1, seq: 1, values: value(7) };
+    let write = RequestBody::Write { row, epoch: 1, seq: 1, values: value(7), outputs: None };
     chain.nodes[0].receive(now, Peer::Switch(SwitchId(1)), request(1, write));
     for event in chain.nodes[0].take_events().collect::<Vec<_>>() {
         let StoreEvent::Persist { number, record } = event else { panic!("{event:?} leaves before the disk has it") };
@@ -211,7 +256,7 @@ fn a_successor_gets_the_operations_that_only_the_disk_of_its_predecessor_has() {
         chain.nodes[node].tick(now.after_ns(RETRANSMIT_NS));
     }
     chain.run(now.after_ns(RETRANSMIT_NS));
-    assert_eq!(chain.replies, [ReplyBody::Acked { row, epoch: 1, seq: 1 }]);
+    assert_eq!(chain.replies, [ReplyBody::Acked { row, epoch: 1, seq: 1, outputs: None }]);
 }
 
 #[test]
@@ -256,7 +301,16 @@ fn entries_that_no_node_wrote_are_refused_or_leave_a_node_that_runs() {
         node.receive(
             Time::from_ms(1),
             Peer::Switch(SwitchId(1)),
-            request(1, RequestBody::Acquire { row: RowId::empty(1), ask: 1, if_missing: IfMissing::Grant }),
+            request(
+                1,
+                RequestBody::Acquire {
+                    row: RowId::empty(1),
+                    ask: 1,
+                    if_missing: IfMissing::Grant,
+                    idle_ms: 0,
+                    access: RowAccess::Write,
+                },
+            ),
         );
         node.flush(Time::from_ms(1));
         node.take_events().for_each(drop);
@@ -307,7 +361,7 @@ fn granted_by_a_promoted_tail() -> u64 {
     let row = RowId::empty(1);
     let operations = vec![
         Operation::Renew { owner: owner(1), nonce: 1 },
-        Operation::Grant { owner: owner(1), row, ask: 1, epoch: 1, created: None },
+        Operation::Grant { owner: owner(1), row, ask: 1, epoch: 1, created: None, idle_ms: 0, is_shared: false },
     ];
     let shard = ShardId(0);
     let forward = Forward { layout: 1, shard, base: 1, floor: Some(0), first: 1, operations, chunk: None };
@@ -330,7 +384,7 @@ fn granted_by_a_promoted_tail() -> u64 {
         let now = Time::from_ms(100 * tick);
         for body in [
             RequestBody::Renew { shard, nonce: tick },
-            RequestBody::Acquire { row, ask: 1, if_missing: IfMissing::Grant },
+            RequestBody::Acquire { row, ask: 1, if_missing: IfMissing::Grant, idle_ms: 0, access: RowAccess::Write },
         ] {
             let request = Request { layout: 2, owner: owner(2), body };
             node.receive(now, Peer::Switch(SwitchId(2)), StoreMessage::Request(request));

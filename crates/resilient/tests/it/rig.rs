@@ -11,7 +11,7 @@ use switch::Time;
 pub const LEASE_MS: u64 = 1000;
 pub const ROW: RowId = RowId::empty(1);
 
-const NODE: NodeId = NodeId(0);
+pub const NODE: NodeId = NodeId(0);
 
 pub fn ms(ms: u64) -> Time {
     Time::from_ms(ms)
@@ -48,7 +48,7 @@ impl StoreRig {
         }
     }
 
-    /// Takes the messages of a switch, so that they are lost or late.
+    /// Removes the messages of a switch, which are lost or late.
     pub fn take(&mut self, switch: usize) -> Vec<StoreMessage> {
         let mut messages = Vec::new();
         for event in self.replicas[switch].take_events() {
@@ -60,7 +60,7 @@ impl StoreRig {
         messages
     }
 
-    /// Gives a message to the node, and returns the node's messages.
+    /// Delivers a message to the node, and returns the node's messages.
     pub fn deliver(&mut self, now: Time, switch: usize, message: StoreMessage) -> Vec<(Peer, StoreMessage)> {
         self.requests += 1;
         self.node.receive(now, Peer::Switch(SwitchId(switch as u32)), message);
@@ -110,6 +110,6 @@ impl StoreRig {
     pub fn acquire(&mut self, now: Time, switch: usize, row: RowId) {
         self.replicas[switch].acquire(now, row);
         self.run(now);
-        self.replicas[switch].finished_parked(now, &row);
+        self.replicas[switch].unpin(now, &row);
     }
 }

@@ -3,7 +3,7 @@
 
 use std::sync::Mutex;
 
-use resilient::simulation::{SimulationReport, simulate, simulate_traced};
+use resilient::simulation::{SimulationReport, simulate, simulate_snapshots, simulate_traced};
 
 /// Number of seeds of a normal test.
 const SEEDS: u64 = 2000;
@@ -33,6 +33,8 @@ fn no_seed_shows_a_violation() {
         sum.messages += report.messages;
         sum.undecided += report.undecided;
         sum.layouts += report.layouts;
+        sum.carried += report.carried;
+        sum.carried_back += report.carried_back;
         true
     });
     let sum = sum.into_inner().unwrap();
@@ -45,5 +47,43 @@ fn no_seed_shows_a_violation() {
     assert!(failures.is_empty(), "{} of {} seeds", failures.len(), seeds.end - seeds.start);
     assert!(sum.outputs * 2 > sum.inputs, "{sum:?}");
     assert!(sum.answered_lookups * 2 > sum.lookups, "{sum:?}");
+    assert!(sum.carried as usize * 40 > sum.outputs && sum.carried_back * 3 > sum.carried * 2, "{sum:?}");
     assert!(sum.undecided * 1000 <= seeds.count(), "{sum:?}");
+}
+
+/// `TRIPLANE_RESILIENT_SNAPSHOT_SEEDS` and `TRIPLANE_RESILIENT_SNAPSHOT_SEED` work as those above.
+#[test]
+fn no_seed_with_snapshots_shows_a_violation() {
+    let seed = testing::number("TRIPLANE_RESILIENT_SNAPSHOT_SEED", u64::MAX);
+    if seed != u64::MAX {
+        let (report, trace) = simulate_snapshots(seed, None, true);
+        println!("{}", trace.join("\n"));
+        assert!(report.violations.is_empty(), "{report:?}");
+        return;
+    }
+    let seeds = 0..testing::number("TRIPLANE_RESILIENT_SNAPSHOT_SEEDS", SEEDS);
+    let sum = Mutex::new(SimulationReport::default());
+    let failures = Mutex::new(Vec::new());
+    testing::seed::for_each(seeds.clone(), |seed| {
+        let report = simulate_snapshots(seed, None, false).0;
+        let mut sum = sum.lock().unwrap();
+        sum.inputs += report.inputs;
+        sum.outputs += report.outputs;
+        sum.restored += report.restored;
+        sum.messages += report.messages;
+        if !report.violations.is_empty() {
+            failures.lock().unwrap().push((seed, report.violations));
+        }
+        true
+    });
+    let (sum, mut failures) = (sum.into_inner().unwrap(), failures.into_inner().unwrap());
+    println!("{} seeds: {sum:?}", seeds.end - seeds.start);
+    failures.sort_by_key(|(seed, _)| *seed);
+    for (seed, violations) in failures.iter().take(10) {
+        eprintln!(
+            "TRIPLANE_RESILIENT_SNAPSHOT_SEED={seed} cargo test -p resilient snapshots -- --nocapture: {violations:?}"
+        );
+    }
+    assert!(failures.is_empty(), "{} of {} seeds", failures.len(), seeds.end - seeds.start);
+    assert!(sum.outputs * 3 > sum.inputs && sum.restored as u64 > seeds.end - seeds.start, "{sum:?}");
 }

@@ -93,13 +93,14 @@ fn writes_behind_one_under_way_are_one_request() {
 #[test]
 fn renewals_do_not_depend_on_the_number_of_rows() {
     let mut rig = StoreRig::new(1);
-    for index in 0..1000 {
+    for index in 0..100_000 {
         rig.acquire(ms(0), 0, RowId::of_index(1, index));
     }
     let requests = rig.requests;
     rig.run_until(ms(0), ms(10 * LEASE_MS));
+    // Two messages in a lease, which is a second.
     assert!((19..=20).contains(&(rig.requests - requests)), "{}", rig.requests - requests);
-    assert!(rig.replicas[0].is_owned(ms(10 * LEASE_MS), &RowId::of_index(1, 999)));
+    assert!(rig.replicas[0].is_owned(ms(10 * LEASE_MS), &RowId::of_index(1, 99_999)));
 }
 
 #[test]
@@ -115,7 +116,7 @@ fn two_switches_that_always_want_a_row_get_it_in_turns() {
             let granted = events.drain(..).filter(|event| matches!(event, ReplicaEvent::Granted { .. })).count();
             grants[switch] += granted;
             if granted > 0 {
-                rig.replicas[switch].finished_parked(ms(at), &ROW);
+                rig.replicas[switch].unpin(ms(at), &ROW);
             }
         }
         rig.replicas.iter_mut().for_each(|replica| replica.tick(ms(at)));
