@@ -62,6 +62,17 @@ impl HandshakeFailure {
         }
     }
 
+    /// Returns the failure of a client that presented no certificate. Servers may report that as a bad certificate, as
+    /// those in Go do.
+    pub fn without_certificate(self) -> HandshakeFailure {
+        match self {
+            HandshakeFailure::ClientCertificateRefused { is_expired: false } => {
+                HandshakeFailure::ClientCertificateRequired
+            }
+            other => other,
+        }
+    }
+
     fn of_tls(error: &rustls::Error) -> HandshakeFailure {
         match error {
             rustls::Error::InvalidMessage(_) => HandshakeFailure::NotTls,
@@ -143,6 +154,8 @@ mod tests {
         assert_eq!(alert(AlertDescription::CertificateRequired), required);
         let refused = |is_expired| Some(HandshakeFailure::ClientCertificateRefused { is_expired });
         assert_eq!(alert(AlertDescription::UnknownCA), refused(false));
+        let bad = alert(AlertDescription::BadCertificate).expect("it is known");
+        assert_eq!(Some(bad.without_certificate()), required);
         assert_eq!(alert(AlertDescription::CertificateExpired), refused(true));
         let content = rustls::Error::InvalidMessage(rustls::InvalidMessage::InvalidContentType);
         assert_eq!(failure(content), Some(HandshakeFailure::NotTls));

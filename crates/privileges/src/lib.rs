@@ -82,6 +82,15 @@ impl KeptAccess {
         self
     }
 
+    /// Keeps what either of both lists.
+    #[must_use]
+    pub fn and(mut self, other: KeptAccess) -> KeptAccess {
+        self.readable.extend(other.readable);
+        self.writable.extend(other.writable);
+        self.may_connect |= other.may_connect;
+        self
+    }
+
     /// Checks that every path remains accessible without capabilities. A path that does not exist is no mistake.
     fn check(&self) -> Result<(), PrivilegeError> {
         let readable = self.readable.iter().map(|path| (path, Access::READ_OK));

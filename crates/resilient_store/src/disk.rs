@@ -1,8 +1,7 @@
 //! Keeps the rows of a store in a file of `redb`, whose transactions are on disk when they are committed.
 //!
 //! The entries are those of [`GroupCommit`](resilient::store::GroupCommit). Every page of the file has a checksum, and
-//! opening checks them all. A file that is damaged, of another store or of another version is refused and left as it
-//! is.
+//! opening checks them all. A file that is damaged, or belongs to another store or version, is refused and not changed.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read as _};
@@ -29,11 +28,11 @@ const NEW_FILE: &str = "rows.redb.new";
 /// The first bytes of every file of `redb`.
 const MAGIC: [u8; 9] = *b"redb\x1A\x0A\xA9\x0D\x0A";
 /// Version of the file's format.
-const FORMAT: u64 = 1;
+const FORMAT: u64 = 2;
 /// Memory for pages of the file, in bytes.
 const CACHE_BYTES: usize = 256 << 20;
 
-/// Reason that a store's rows on disk cannot be used.
+/// The reason for which a store's rows on disk cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum DiskError {
     /// The file cannot be opened or created.
@@ -44,7 +43,7 @@ pub enum DiskError {
         /// The error.
         source: io::Error,
     },
-    /// The file is not what was written.
+    /// The file is damaged.
     #[error(
         "{path} is damaged ({reason}), so the store's rows cannot be trusted; if all rows of the cluster may be lost, \
          stop its switches and stores, and remove the directories of the stores"
@@ -56,7 +55,11 @@ pub enum DiskError {
         reason: String,
     },
     /// Another version wrote the file.
-    #[error("{0} was written by another version of Triplane in a format that this version cannot read")]
+    #[error(
+        "{0} was written by another version of Triplane, whose format this version cannot read: start the store with \
+         that version; or, if all rows of the cluster may be lost, stop its switches and stores, and remove the \
+         directories of the stores"
+    )]
     Format(PathBuf),
     /// The file belongs to another store.
     #[error("{path} has the rows of `{owner}`, which is another store; use the directory of `{name}`")]
@@ -178,7 +181,7 @@ impl StoreDisk {
             builder.set_cache_size(CACHE_BYTES).set_check_integrity_on_open(true);
             builder.create_with_backend(backend?)
         };
-        // Before the check has ended, damage may break the assertions of the library.
+        // Until the check has ended, damage may violate the library's assertions.
         match catch_unwind(AssertUnwindSafe(open)) {
             Ok(Ok(database)) => Ok(StoreDisk { database, log: Mutex::new(Some(CommitLog::default())), path }),
             Ok(Err(DatabaseError::DatabaseAlreadyOpen)) => {
@@ -194,7 +197,7 @@ impl StoreDisk {
         }
     }
 
-    /// Gives all entries to a recovery. No batch was committed before.
+    /// Passes all entries to a recovery. No batch may have been committed before.
     pub fn recover(&self, recovery: &mut StoreRecovery) -> Result<(), DiskError> {
         self.for_each_entry(|key, value| recovery.entry(key, value).is_ok())
     }
@@ -233,12 +236,12 @@ impl StoreDisk {
         }
     }
 
-    /// Returns the error of a file that is whole, but not what a store has written.
+    /// Returns the error of a file that is intact, but was not written by a store.
     pub fn damaged(&self, reason: &str) -> DiskError {
         DiskError::Damaged { path: self.path.clone(), reason: reason.to_owned() }
     }
 
-    /// Makes the changes of a batch. They are on disk when this returns.
+    /// Commits the changes of a batch. They are on disk when this returns.
     pub fn commit(&self, batch: &CommitBatch) -> Result<(), DiskError> {
         self.change(batch.changes().collect())
     }
@@ -251,7 +254,7 @@ impl StoreDisk {
             if !changes.iter().any(|change| matches!(change, EntryChange::RemoveAll(_))) {
                 return memory.append(changes, &mut log, &mut entries);
             }
-            // Shards are seldom cleared. The log cannot say so.
+            // Shards are rarely cleared, and the log cannot express it.
             empty_log(&mut log, &mut entries)?;
             memory = CommitLog::default();
             for change in &changes {
@@ -269,7 +272,7 @@ impl StoreDisk {
         Ok(())
     }
 
-    /// Returns the error of a writer that has stopped without one.
+    /// Returns the error of a writer that has stopped without reporting one.
     pub fn abandoned(&self) -> DiskError {
         DiskError::Write { path: self.path.clone(), reason: "the writer has stopped after an error".to_owned() }
     }
@@ -279,7 +282,7 @@ impl StoreDisk {
         Ok(self.about("lease")?.as_deref().and_then(number).unwrap_or(0))
     }
 
-    /// Notes the longest lease.
+    /// Records the longest lease.
     pub fn set_longest_lease_ns(&self, lease_ns: u64) -> Result<(), DiskError> {
         self.write(|transaction| {
             transaction.open_table(ABOUT)?.insert("lease", lease_ns.to_be_bytes().as_slice())?;
@@ -308,7 +311,7 @@ impl StoreDisk {
     }
 }
 
-/// Returns a key behind all those that begin with a prefix: no key is longer than a row's.
+/// Returns a key after all those that begin with a prefix: no key is longer than a row's.
 fn last_key(prefix: &[u8]) -> Vec<u8> {
     [prefix, &[0xff; 64]].concat()
 }

@@ -5,11 +5,11 @@
 //!                               └─> earlier entries, in memory by key ── a slice a commit ──> entries
 //! ```
 //!
-//! Random rows are on as many pages, and a transaction that changed all of these would write 4 KiB for each row. So a
+//! Random rows are on different pages, and a transaction that changed all of these would write 4 KiB for each row. So a
 //! batch is appended to the log, and the newest values of keys reach the table of entries later, in the order of keys:
-//! then many of them share a page. Each transaction moves a slice, so that none is long. The parts of the log take
-//! turns: the earlier one is removed when all its keys are moved. What the file holds is the table of entries with the
-//! log applied to it.
+//! then many of them share a page. Each transaction moves a slice, so that none is long. The parts of the log
+//! alternate: the earlier one is removed when all its keys are moved. The contents of the file are the table of entries
+//! with the log applied to it.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,8 @@ use resilient::store::EntryChange;
 /// Batches by their numbers.
 pub(crate) const LOG: TableDefinition<u64, &[u8]> = TableDefinition::new("log");
 
-/// Size at which a part of the log is moved: bytes of batches, and their number. Unit tests move parts all the time.
+/// Size at which a part of the log is moved: bytes of batches, and their number. In unit tests it is small, so that
+/// parts are moved all the time.
 const PART_BYTES: usize = 32 << 20;
 const PART_BATCHES: u64 = if cfg!(test) { 3 } else { 4096 };
 /// Minimum number of keys that a transaction moves.
@@ -34,7 +35,7 @@ type LogTable<'t> = Table<'t, u64, &'static [u8]>;
 /// The newest values of keys; `None` removes an entry.
 pub(crate) type LoggedEntries = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
 
-/// The log as it is in memory.
+/// The log in memory.
 #[derive(Debug, Default)]
 pub(crate) struct CommitLog {
     /// Number of the next batch.
@@ -86,7 +87,7 @@ impl CommitLog {
     }
 }
 
-/// Moves the whole log into the entries. Returns false if a batch is malformed.
+/// Moves all of the log into the entries. Returns false if a batch is malformed.
 pub(crate) fn empty_log(log: &mut LogTable<'_>, entries: &mut EntryTable<'_>) -> Result<bool, redb::Error> {
     let mut newest = LoggedEntries::new();
     for batch in log.iter()? {

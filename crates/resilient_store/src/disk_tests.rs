@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use resilient::message::{IfMissing, Reply, ReplyBody, Request, RequestBody};
 use resilient::store::GroupCommit;
 use resilient::{
-    ChainMember, NodeId, OwnerId, Peer, RowId, ShardChain, ShardId, StoreConfig, StoreEvent, StoreLayout, StoreMessage,
-    StoreNode, SwitchId,
+    ChainMember, NodeId, OwnerId, Peer, RowAccess, RowId, ShardChain, ShardId, StoreConfig, StoreEvent, StoreLayout,
+    StoreMessage, StoreNode, SwitchId,
 };
 use rng::SplitMix64;
 use switch::Time;
@@ -33,8 +33,8 @@ impl Drop for TestDirectory {
     }
 }
 
-/// A file that fails: writes after `left` bytes find the disk full, and a crash loses or tears writes that no sync
-/// followed.
+/// A file that fails: writes after `left` bytes find the disk full, and a crash loses or tears writes that were not
+/// synced.
 #[derive(Clone, Debug)]
 struct FaultyBackend {
     file: Arc<Mutex<FaultyFile>>,
@@ -69,7 +69,7 @@ impl FaultyBackend {
         self.file.lock().expect("no test panics with it")
     }
 
-    /// Returns the file as it may be after a crash.
+    /// Returns a possible state of the file after a crash.
     fn crash(&self, random: &mut SplitMix64) -> FaultyBackend {
         let file = self.file();
         let mut bytes = file.synced.clone();
@@ -160,7 +160,13 @@ impl TestNode {
         for _ in 0..rows {
             self.asks += 1;
             let row = RowId::of_index(1, self.asks as u32);
-            self.request(RequestBody::Acquire { row, ask: self.asks, if_missing: IfMissing::Grant });
+            self.request(RequestBody::Acquire {
+                row,
+                ask: self.asks,
+                if_missing: IfMissing::Grant,
+                idle_ms: 0,
+                access: RowAccess::Write,
+            });
         }
     }
 
@@ -226,7 +232,7 @@ fn nothing_is_acknowledged_that_a_full_disk_did_not_take() {
         let text = error.to_string();
         assert!(text.starts_with("cannot write rows.redb: ") && text.contains("remove the cause"), "{text}");
         drop(disk);
-        // There is room again when the store restarts.
+        // There is space again when the store restarts.
         backend.set_room(u64::MAX);
         let disk = StoreDisk::with_backend(path, Ok(backend)).expect("the file is whole");
         let rows = recovered(&disk);
@@ -289,7 +295,7 @@ fn files_that_are_not_the_stores_are_refused_and_left() {
         let mut bytes = whole.clone();
         bytes[at] ^= 0x55;
         fs::write(&path, bytes).expect("it can be written");
-        // Whatever opens has all rows.
+        // A file that opens has all rows.
         match StoreDisk::open(&directory.0, &owner("b")) {
             Ok((disk, _)) => assert_eq!(recovered(&disk), 300),
             Err(_) => damaged += 1,
@@ -299,7 +305,7 @@ fn files_that_are_not_the_stores_are_refused_and_left() {
     fs::write(&path, &whole).expect("it can be written");
     let (disk, _) = StoreDisk::open(&directory.0, &owner("b")).expect("it is whole again");
     disk.write(|transaction| {
-        transaction.open_table(ABOUT)?.insert("format", 2u64.to_be_bytes().as_slice())?;
+        transaction.open_table(ABOUT)?.insert("format", 1u64.to_be_bytes().as_slice())?;
         Ok(())
     })
     .expect("the disk has room");

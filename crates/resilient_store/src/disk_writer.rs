@@ -1,4 +1,4 @@
-//! Commits the records of a node in a thread of its own, while the node goes on.
+//! Commits the records of a node in a thread of its own, while the node continues.
 //!
 //! ```text
 //!   node ── records ──> GroupCommit ── batch, if the thread is idle ──> thread: redb ── number ──> node.persisted
@@ -11,14 +11,16 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
+use std::time::Instant;
 
+use resilient::LatencyHistogram;
 use resilient::store::{CommitBatch, GroupCommit, StoreRecord};
 use rustix::event::{EventfdFlags, eventfd};
 
 use crate::disk::{DiskError, StoreDisk};
 
-/// Maximum number of records that wait for a commit before the server stops receiving. Datagrams that it has received
-/// already may add some.
+/// Maximum number of records that wait for a commit before the server stops receiving. Datagrams that it has already
+/// received may add some.
 const MAX_WAITING: u64 = 1 << 15;
 
 /// The commits of a store.
@@ -28,7 +30,7 @@ pub struct DiskStatistics {
     pub commits: u64,
     /// Number of records in all transactions: operations, and changes of a chain.
     pub records: u64,
-    /// Number of rows on disk, including those that were removed.
+    /// Number of rows on disk, including those without values.
     pub rows: u64,
 }
 
@@ -40,6 +42,16 @@ pub struct ServerDisk {
     pub commit: GroupCommit,
     /// The commits so far.
     pub statistics: DiskStatistics,
+    /// The durations of commits, from the end of a batch to the answer of the disk.
+    pub latency: LatencyHistogram,
+}
+
+impl ServerDisk {
+    /// Creates the disk of a server that is starting.
+    pub fn new(disk: StoreDisk, commit: GroupCommit, rows: u64) -> ServerDisk {
+        let statistics = DiskStatistics { rows, ..DiskStatistics::default() };
+        ServerDisk { disk: Arc::new(disk), commit, statistics, latency: LatencyHistogram::default() }
+    }
 }
 
 /// A thread that commits batches.
@@ -50,6 +62,8 @@ pub struct DiskWriter {
     thread: Option<JoinHandle<()>>,
     /// The statistics after the commit under way.
     under_way: Option<DiskStatistics>,
+    /// Time at which the commit under way began.
+    began: Instant,
 }
 
 impl DiskWriter {
@@ -64,7 +78,7 @@ impl DiskWriter {
                 let result = disk.commit(&batch).map(|()| batch.up_to());
                 let is_failed = result.is_err();
                 let is_heard = sender.send(result).is_ok();
-                // A counter that is full wakes the reader as well.
+                // A full counter wakes the reader as well.
                 _ = rustix::io::write(&signal, &1u64.to_ne_bytes());
                 if is_failed || !is_heard {
                     return;
@@ -72,7 +86,14 @@ impl DiskWriter {
             }
         };
         let thread = std::thread::Builder::new().name("store disk".to_owned()).spawn(serve)?;
-        Ok(DiskWriter { batches: Some(batches), results, wake, thread: Some(thread), under_way: None })
+        Ok(DiskWriter {
+            batches: Some(batches),
+            results,
+            wake,
+            thread: Some(thread),
+            under_way: None,
+            began: Instant::now(),
+        })
     }
 
     /// Returns the descriptor that becomes readable when a commit has ended.
@@ -88,9 +109,9 @@ impl DiskWriter {
     /// Returns the number of the last record that is on disk, if a commit has ended since the last call.
     ///
     /// # Errors
-    /// If the disk does not take the records.
+    /// If the disk refuses the records.
     pub fn finished(&mut self, server: &mut ServerDisk) -> Result<Option<u64>, DiskError> {
-        // The signal follows the result, so whatever is read here has its result there.
+        // The signal follows the result, so after each signal the result can be read.
         _ = rustix::io::read(&self.wake, &mut [0u8; 8]);
         if self.under_way.is_none() {
             return Ok(None);
@@ -101,6 +122,7 @@ impl DiskWriter {
             Err(std::sync::mpsc::TryRecvError::Disconnected) => return Err(server.disk.abandoned()),
         };
         let up_to = result?;
+        server.latency.record(self.began.elapsed().as_nanos() as u64);
         server.statistics = self.under_way.take().unwrap_or(server.statistics);
         Ok(Some(up_to))
     }
@@ -111,6 +133,7 @@ impl DiskWriter {
             return Ok(());
         }
         let Some(batch) = server.commit.take() else { return Ok(()) };
+        self.began = Instant::now();
         let DiskStatistics { commits, records, .. } = server.statistics;
         self.under_way = Some(DiskStatistics { commits: commits + 1, records: records + batch.records(), rows });
         let is_taken = self.batches.as_ref().is_some_and(|batches| batches.send(batch).is_ok());
@@ -121,13 +144,13 @@ impl DiskWriter {
 impl Drop for DiskWriter {
     fn drop(&mut self) {
         self.batches = None;
-        // A thread that has panicked has said so.
+        // A panic of the thread was already reported.
         let _ = self.thread.take().map(JoinHandle::join);
     }
 }
 
 impl ServerDisk {
-    /// Takes a record of the node.
+    /// Adds a record of the node.
     pub fn persist(&mut self, number: u64, record: StoreRecord) {
         self.commit.push(number, record);
     }

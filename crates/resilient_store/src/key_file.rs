@@ -15,7 +15,7 @@ const KEY_BYTES: usize = 32;
 /// Length of a file with a key, with or without the end of the line.
 const FILE_BYTES: u64 = 2 * KEY_BYTES as u64 + 1;
 
-/// Reason that a key file cannot be created or read.
+/// The reason for which a key file cannot be created or read.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyFileError {
     /// The file cannot be read.
@@ -34,7 +34,7 @@ pub enum KeyFileError {
         /// The error.
         source: io::Error,
     },
-    /// There is a file already.
+    /// The file exists already.
     #[error("{0} exists: a key is not overwritten, since members that have it would be cut off; choose another name")]
     Exists(PathBuf),
     /// It is a directory, a device or a pipe.
@@ -56,7 +56,7 @@ pub enum KeyFileError {
 /// Creates a file with a random key, which only its owner may use.
 ///
 /// # Errors
-/// If there is such a file, or it cannot be written.
+/// If the file exists, or cannot be written.
 pub fn create_key_file(path: &Path) -> Result<(), KeyFileError> {
     let failed = |source| KeyFileError::Write { path: path.to_owned(), source };
     let mut key = [0; KEY_BYTES];
@@ -70,7 +70,7 @@ pub fn create_key_file(path: &Path) -> Result<(), KeyFileError> {
         opened => opened.map_err(failed)?,
     };
     file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(|error| {
-        // A part of a key is of no use, and would be in the way of the next attempt.
+        // A partial key is useless, and would block the next attempt.
         _ = std::fs::remove_file(path);
         failed(error)
     })
@@ -79,10 +79,10 @@ pub fn create_key_file(path: &Path) -> Result<(), KeyFileError> {
 /// Reads the key of a file, which only its owner may use.
 ///
 /// # Errors
-/// If it cannot be read, others may use it, or it holds no key.
+/// If it cannot be read, others may use it, or it contains no key.
 pub(crate) fn read_key_file(path: &Path) -> Result<ClusterKey, KeyFileError> {
     let failed = |source| KeyFileError::Read { path: path.to_owned(), source };
-    // A pipe without a writer is opened at once, and refused.
+    // A pipe without a writer must not block: it is opened and refused.
     let flags = OFlags::NONBLOCK.bits() as i32;
     let file: File = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(failed)?;
     let about = file.metadata().map_err(failed)?;
@@ -109,7 +109,7 @@ fn key_of(text: &[u8]) -> Option<ClusterKey> {
     Some(ClusterKey::new(&key))
 }
 
-/// Fills bytes with random ones of the system.
+/// Fills the slice with random bytes of the system.
 pub(crate) fn fill_with_random_bytes(bytes: &mut [u8]) -> io::Result<()> {
     let mut filled = 0;
     while filled < bytes.len() {
@@ -194,7 +194,7 @@ mod tests {
         refused("missing", "cannot read the key file");
         fs::create_dir(directory.0.join("directory")).unwrap();
         refused("directory", "not a regular file");
-        // A link to a key is followed, and upper case is as good.
+        // Symbolic links are followed, and upper case is accepted.
         write("upper", &[b'A'; 64], 0o400);
         symlink("upper", directory.0.join("link")).unwrap();
         assert!(read_key_file(&directory.0.join("link")).is_ok());

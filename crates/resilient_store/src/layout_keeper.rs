@@ -1,45 +1,48 @@
 //! Keeps the layouts of a cluster, so that no two of them ever have the same epoch.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::time::Duration;
 
-use resilient::{ChainMember, LayoutRecord, NodeId, Peer, ShardChain, StoreLayout};
-use serde::{Deserialize, Serialize};
+use resilient::LayoutRecord;
 
 use crate::cluster::Cluster;
 use crate::durable_file::{self, beside};
-
-/// Maximum length of a layout file, in bytes.
-const MAX_FILE: u64 = 1 << 20;
+use crate::layout_text::{LayoutText, LayoutTextError, MAX_LAYOUT_BYTES};
 
 /// Outcome of [`LayoutKeeper::compare_and_swap`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LayoutSwap {
-    /// The record is kept, and survives a crash.
+    /// The record is committed, and survives a crash.
     Kept,
-    /// Another record is kept, or none.
+    /// There is another record, or none.
     Superseded(Option<LayoutRecord>),
 }
 
-/// A place for the record of a cluster's operators. Methods may block.
+/// The storage of the record of a cluster's operators. Methods may block: they are called in a thread of their own.
 pub trait LayoutKeeper {
-    /// Returns the record that is kept, if there is one. It survives a crash.
+    /// Returns the committed record, if there is one. It survives a crash.
     ///
     /// # Errors
     /// If it cannot be read.
     fn load(&mut self) -> Result<Option<LayoutRecord>, KeeperError>;
 
-    /// Replaces the record whose epoch is one less by this one, or does nothing. The first epoch is 1.
+    /// Replaces the record with the previous epoch by this one, or does nothing. The first epoch is 1.
     ///
     /// # Errors
-    /// If it is not known which record is kept. A later [`LayoutKeeper::load`] shows it.
+    /// If the outcome is unknown. The swap may still take effect later, unless another swap succeeds first.
+    /// A later [`LayoutKeeper::load`] returns the record that is stored.
     fn compare_and_swap(&mut self, record: &LayoutRecord) -> Result<LayoutSwap, KeeperError>;
+
+    /// Returns the interval at which the record is loaded, to detect failures and changes. `None` for storage that only
+    /// this operator uses.
+    fn check_interval(&self) -> Option<Duration> {
+        None
+    }
 }
 
-/// Reason that layouts cannot be kept.
+/// The reason for which layouts cannot be stored.
 #[derive(Debug, thiserror::Error)]
 pub enum KeeperError {
     /// A file cannot be read or written.
@@ -53,57 +56,25 @@ pub enum KeeperError {
     /// Another operator uses the file.
     #[error("another operator uses {0}")]
     InUse(PathBuf),
-    /// The file is damaged.
-    #[error("{path} is no layout of a cluster: {reason}")]
-    Damaged {
-        /// The file.
-        path: PathBuf,
+    /// The record is damaged, or belongs to another cluster.
+    #[error("cannot use the layout in {place}: {source}")]
+    Text {
+        /// The file or key that has it.
+        place: String,
         /// The reason.
-        reason: String,
+        source: LayoutTextError,
     },
-    /// The cluster file and the layout have different numbers for a store.
-    #[error(
-        "the layout in {path} has the store `{name}` with another number than the cluster file, or the file lacks it: \
-         stores are numbered in the order of their names, so a new one must come last"
-    )]
-    OtherStores {
-        /// The file.
-        path: PathBuf,
-        /// The store.
-        name: String,
-    },
+    /// The service that stores the record does not answer, or refuses to.
+    #[error("{0}")]
+    Service(String),
 }
 
-/// Keeps layouts in a file. A lock beside it keeps other operators of the machine away.
+/// Keeps layouts in a file. A lock file excludes other operators on this machine.
 #[derive(Debug)]
 pub struct FileKeeper {
     path: PathBuf,
-    numbers: BTreeMap<String, u32>,
+    text: LayoutText,
     _lock: File,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct LayoutFile {
-    epoch: u64,
-    /// The numbers of all stores, which must not change.
-    stores: BTreeMap<String, u32>,
-    chains: Vec<ChainSection>,
-    drained: BTreeSet<String>,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ChainSection {
-    members: Vec<MemberSection>,
-    learner: Option<MemberSection>,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct MemberSection {
-    store: String,
-    life: u64,
 }
 
 impl FileKeeper {
@@ -116,84 +87,46 @@ impl FileKeeper {
         let failed = |source| KeeperError::Io { path: lock_path.clone(), source };
         let lock = durable_file::lock(&lock_path).map_err(failed)?;
         let lock = lock.ok_or_else(|| KeeperError::InUse(path.to_owned()))?;
-        let number = |peer| if let Peer::Node(NodeId(number)) = peer { Some(number) } else { None };
-        let numbers = cluster.stores().filter_map(|store| Some((store.name.clone(), number(store.peer)?)));
-        Ok(FileKeeper { path: path.to_owned(), numbers: numbers.collect(), _lock: lock })
+        Ok(FileKeeper { path: path.to_owned(), text: LayoutText::new(cluster), _lock: lock })
     }
 
     fn failed(&self, source: io::Error) -> KeeperError {
         KeeperError::Io { path: self.path.clone(), source }
     }
-
-    fn record(&self, file: LayoutFile) -> Result<LayoutRecord, KeeperError> {
-        let number = |name: &str| {
-            let number = self.numbers.get(name).filter(|number| file.stores.get(name) == Some(*number));
-            let other = || KeeperError::OtherStores { path: self.path.clone(), name: name.to_owned() };
-            number.map(|number| NodeId(*number)).ok_or_else(other)
-        };
-        let member = |section: &MemberSection| Ok(ChainMember { node: number(&section.store)?, life: section.life });
-        let chain = |section: &ChainSection| {
-            let members = section.members.iter().map(member).collect::<Result<_, _>>()?;
-            Ok(ShardChain { members, learner: section.learner.as_ref().map(member).transpose()? })
-        };
-        if file.epoch == 0 || file.chains.is_empty() || file.chains.iter().any(|chain| chain.members.is_empty()) {
-            let reason = "it has no epoch, no chain, or a chain without stores".to_owned();
-            return Err(KeeperError::Damaged { path: self.path.clone(), reason });
-        }
-        let chains = file.chains.iter().map(chain).collect::<Result<_, KeeperError>>()?;
-        let drained = file.drained.iter().map(|name| number(name)).collect::<Result<_, KeeperError>>()?;
-        Ok(LayoutRecord { layout: Arc::new(StoreLayout::new(file.epoch, chains)), drained })
-    }
-
-    fn file(&self, record: &LayoutRecord) -> LayoutFile {
-        let name = |node: NodeId| {
-            let found = self.numbers.iter().find(|(_, number)| **number == node.0);
-            found.map_or_else(String::new, |(name, _)| name.clone())
-        };
-        let member = |member: &ChainMember| MemberSection { store: name(member.node), life: member.life };
-        let chain = |chain: &ShardChain| ChainSection {
-            members: chain.members.iter().map(member).collect(),
-            learner: chain.learner.as_ref().map(member),
-        };
-        LayoutFile {
-            epoch: record.layout.epoch(),
-            stores: self.numbers.clone(),
-            chains: record.layout.chains().iter().map(chain).collect(),
-            drained: record.drained.iter().map(|node| name(*node)).collect(),
-        }
-    }
 }
 
 impl LayoutKeeper for FileKeeper {
     fn load(&mut self) -> Result<Option<LayoutRecord>, KeeperError> {
-        let mut text = String::new();
+        let mut text = Vec::new();
         match File::open(&self.path) {
-            Ok(file) => file.take(MAX_FILE).read_to_string(&mut text).map_err(|error| self.failed(error))?,
+            Ok(file) => file.take(MAX_LAYOUT_BYTES as u64 + 1).read_to_end(&mut text),
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(self.failed(error)),
-        };
-        // A rename whose outcome was not known is on the disk from here on.
+        }
+        .map_err(|error| self.failed(error))?;
+        // From here on, a rename whose outcome was unknown is on the disk.
         durable_file::sync_directory(&self.path).map_err(|error| self.failed(error))?;
-        let damaged =
-            |error: serde_json::Error| KeeperError::Damaged { path: self.path.clone(), reason: error.to_string() };
-        let file = serde_json::from_str(&text).map_err(damaged)?;
-        self.record(file).map(Some)
+        let failed = |source| KeeperError::Text { place: self.path.display().to_string(), source };
+        self.text.parse(&text).map(Some).map_err(failed)
     }
 
     fn compare_and_swap(&mut self, record: &LayoutRecord) -> Result<LayoutSwap, KeeperError> {
         let kept = self.load()?;
-        if record.layout.epoch() != kept.as_ref().map_or(0, |kept| kept.layout.epoch()) + 1 {
+        if !record.follows(kept.as_ref()) {
             return Ok(LayoutSwap::Superseded(kept));
         }
-        let text = serde_json::to_string_pretty(&self.file(record)).expect("the file has names and numbers only");
-        durable_file::replace(&self.path, &text).map_err(|error| self.failed(error))?;
+        durable_file::replace(&self.path, &self.text.emit(record)).map_err(|error| self.failed(error))?;
         Ok(LayoutSwap::Kept)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
     use std::fs;
+    use std::sync::Arc;
+
+    use resilient::{ChainMember, NodeId, ShardChain, StoreLayout};
 
     use super::*;
 
@@ -245,7 +178,10 @@ mod tests {
         let mut keeper = FileKeeper::open(&path, &cluster(&["a", "b", "c"])).unwrap();
         for damaged in ["", "{}", "[1]", &whole[..whole.len() - 3], &whole.replace("\"epoch\": 1", "\"epoch\": 0")] {
             fs::write(&path, damaged).unwrap();
-            assert!(matches!(keeper.load(), Err(KeeperError::Damaged { .. })), "{damaged:?}");
+            assert!(
+                matches!(keeper.load(), Err(KeeperError::Text { source: LayoutTextError::Damaged(_), .. })),
+                "{damaged:?}"
+            );
             assert!(keeper.compare_and_swap(&record(1)).is_err());
         }
     }

@@ -6,11 +6,11 @@
 //!                            └─> OperatorServer::run  the operator: `triplane store operate`
 //! ```
 //!
-//! Switches and stores know each other from a [`Cluster`] file, which all of them read. A message counts only from the
-//! address that the file gives its sender, and with the key of the cluster ([`resilient::sealed`]). The store node
-//! itself is a state machine of the crate `resilient`; this crate gives it a socket, a clock, and a directory that
-//! remembers its lives and, of a durable store, its rows. The operator keeps its layouts
-//! with a [`LayoutKeeper`], and answers users on a [`StatusSocket`].
+//! Switches and stores read the addresses of all members from a [`Cluster`] file. A message counts only if it comes
+//! from its sender's address in the file, and with the key of the cluster ([`resilient::sealed`]). The store node
+//! itself is a state machine of the crate `resilient`; this crate gives it a socket, a clock, and a directory with its
+//! lives and, for a durable store, its rows. The operator keeps its layouts with a [`LayoutKeeper`], and answers users
+//! on a [`StatusSocket`].
 
 #![forbid(unsafe_code)]
 
@@ -21,12 +21,16 @@ mod disk_writer;
 mod durable_file;
 mod hook;
 mod key_file;
+mod layout_changes;
 mod layout_keeper;
+mod layout_text;
 mod lives;
+mod local_socket;
 mod open;
 mod operator_server;
 mod operator_status;
 mod operator_text;
+mod rows_socket;
 mod server;
 mod socket;
 mod status_socket;
@@ -44,11 +48,16 @@ pub use disk_writer::DiskStatistics;
 pub use hook::StoreHook;
 pub use key_file::{KeyFileError, create_key_file};
 pub use layout_keeper::{FileKeeper, KeeperError, LayoutKeeper, LayoutSwap};
+pub use layout_text::{LayoutText, LayoutTextError, MAX_LAYOUT_BYTES};
 pub use lives::{LifeError, StoreDirectory};
 pub use open::{OpenError, random_number};
 pub use operator_server::OperatorServer;
 pub use operator_status::{
-    ChainStatus, HistoryLine, OperatorRequest, OperatorResponse, OperatorStatus, StoreRole, StoreStatus,
+    ChainStatus, GroupRows, HistoryLine, OperatorRequest, OperatorResponse, OperatorStatus, StoreRole, StoreStatus,
+};
+pub use rows_socket::{
+    ListedRows, MAX_AWAY_MS, MoveStatus, NamedValue, RowStatus, RowsError, RowsRequest, RowsResponse, RowsSocket,
+    ask_switch, next_progress,
 };
 pub use server::{ServeError, StoreServer, StoreStatistics};
 pub use socket::{ClusterNotice, NoticeHandler};

@@ -1,5 +1,5 @@
 //! Remembers the lives of a store. A store in memory that starts again has lost its rows, and must not answer as if
-//! they had never been there. A durable store goes on in the same life.
+//! they had never existed. A durable store continues in the same life.
 
 use std::fs::{self, File};
 use std::io;

@@ -3,7 +3,6 @@
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use resilient::store::{GroupCommit, StoreRecovery};
 use resilient::{ChainMember, NodeId, Peer, StoreConfig, StoreNode, expiry_ns};
@@ -11,15 +10,14 @@ use switch::Time;
 
 use crate::cluster::{Cluster, ClusterMember};
 use crate::disk::{DiskError, DiskOwner, StoreDisk};
-use crate::disk_writer::{DiskStatistics, ServerDisk};
+use crate::disk_writer::ServerDisk;
 use crate::hook::StoreHook;
 use crate::key_file::fill_with_random_bytes;
-use crate::layout_keeper::{KeeperError, LayoutKeeper};
+use crate::layout_keeper::KeeperError;
 use crate::lives::{LifeError, StoreDirectory};
 use crate::operator_server::OperatorServer;
 use crate::server::StoreServer;
 use crate::socket::ClusterSocket;
-use crate::status_socket::StatusSocket;
 
 /// Reason that a store or a switch cannot join its cluster.
 #[derive(Debug, thiserror::Error)]
@@ -45,7 +43,7 @@ pub enum OpenError {
         "`{0}` kept its rows in memory and lost them when it stopped, so it must not start as if they had never existed"
     )]
     Forgotten(String),
-    /// The store keeps its rows on disk, and was started as one that does not.
+    /// The store keeps its rows on disk, but was started without that option.
     #[error("`{name}` keeps its rows in {path}, so it must not start without them")]
     Durable {
         /// The store.
@@ -53,7 +51,7 @@ pub enum OpenError {
         /// Its directory.
         path: PathBuf,
     },
-    /// The store has lived before, but its rows are not in its directory.
+    /// The store has run before, but its directory has no rows.
     #[error("`{name}` has run before, but its rows are not in {path}: it kept them in memory, or they were removed")]
     Lost {
         /// The store.
@@ -67,6 +65,16 @@ pub enum OpenError {
     /// The chain on disk has a store that the cluster file lacks.
     #[error("the rows of `{0}` are also at a store that the cluster file lacks; use the file with all stores")]
     UnknownMember(String),
+    /// The number of shards on disk differs from that in the cluster file.
+    #[error("the rows of `{name}` are in {kept} shards, and the cluster file has shards = {wanted}: use {kept}")]
+    OtherShards {
+        /// The store.
+        name: String,
+        /// Number of shards on disk.
+        kept: usize,
+        /// Number of shards of the cluster file.
+        wanted: u16,
+    },
     /// The store is one of several.
     #[error(
         "`{0}` is one of several stores: all of them have to forget together; stop them and remove their directories"
@@ -77,7 +85,7 @@ pub enum OpenError {
 /// Returns a random number that the system provides.
 ///
 /// # Panics
-/// If the system has none, which does not happen on a kernel that this runs on.
+/// If the system has none, which does not happen on supported kernels.
 pub fn random_number() -> u64 {
     let mut bytes = [0; 8];
     fill_with_random_bytes(&mut bytes).expect("the system provides random numbers");
@@ -94,7 +102,7 @@ impl StoreServer {
     /// that is alone in its cluster may begin another one, without rows.
     ///
     /// # Errors
-    /// If the store has lived before, keeps its rows on disk, or its address cannot be used.
+    /// If the store has run before, keeps its rows on disk, or its address cannot be used.
     ///
     /// # Panics
     /// If the member is a switch.
@@ -120,12 +128,12 @@ impl StoreServer {
         Ok(StoreServer::founding(cluster.clone(), &cluster.layout(life), me, socket, random_number()))
     }
 
-    /// Opens a store of a cluster that keeps its rows in the directory. It goes on with the rows that are there. With
+    /// Opens a store of a cluster that keeps its rows in the directory, with the rows of its earlier starts. With
     /// `forgets`, a store that is alone in its cluster, or whose cluster has an operator, begins another life, without
     /// rows.
     ///
     /// # Errors
-    /// If the rows of an earlier start are not there or cannot be used, or the store's address cannot be used.
+    /// If the rows of an earlier start are missing or cannot be used, or the store's address cannot be used.
     ///
     /// # Panics
     /// If the member is a switch.
@@ -137,7 +145,7 @@ impl StoreServer {
     ) -> Result<StoreServer, OpenError> {
         let node = number_of(member);
         let (name, path) = (member.name.clone(), directory.path().to_owned());
-        let is_operated = cluster.operator().is_some();
+        let is_operated = cluster.is_operated();
         let next = directory.lives() + 1;
         let life = match is_operated {
             true => joining_member(node, next).life,
@@ -152,7 +160,7 @@ impl StoreServer {
             let (disk, life) = StoreDisk::open(&path, &owner)?;
             let count = u64::from(ChainMember { node, life }.life_count());
             if count < directory.lives() {
-                // The store has begun a life in memory since.
+                // The store has begun a life in memory since then.
                 return Err(OpenError::Lost { name, path });
             }
             if count > next {
@@ -165,7 +173,7 @@ impl StoreServer {
         } else {
             StoreDisk::create(&path, &owner)?
         };
-        // A start that was interrupted has created the file and not begun its life.
+        // An interrupted start has created the file but not begun its life.
         let me = ChainMember { node, life: owner.life };
         if directory.lives() < u64::from(me.life_count()) {
             directory.begin_life()?;
@@ -175,9 +183,12 @@ impl StoreServer {
         if !node.layout().chains().iter().flat_map(|chain| chain.members.iter().chain(&chain.learner)).all(is_known) {
             return Err(OpenError::UnknownMember(name));
         }
+        let (kept, wanted) = (node.layout().chains().len(), cluster.shards());
+        if node.layout().epoch() > 0 && kept != usize::from(wanted) {
+            return Err(OpenError::OtherShards { name, kept, wanted });
+        }
         let rows = node.layout().shards().map(|shard| node.rows(shard) as u64).sum();
-        let statistics = DiskStatistics { rows, ..DiskStatistics::default() };
-        let server = ServerDisk { disk: Arc::new(disk), commit, statistics };
+        let server = ServerDisk::new(disk, commit, rows);
         Ok(StoreServer::of(
             node,
             ClusterSocket::new(socket, cluster.clone(), member.peer, random_number()),
@@ -191,14 +202,15 @@ fn joining_member(node: NodeId, count: u64) -> ChainMember {
     ChainMember::in_life(node, u32::try_from(count).unwrap_or(u32::MAX), random_number() as u32)
 }
 
-/// Restores a node from its disk. If the disk has no entries yet, founds it, or lets it wait for the operator.
+/// Restores a node from its disk. If the disk has no entries yet, creates a node with the first layout, or one that
+/// waits for the operator.
 fn restore(cluster: &Cluster, me: ChainMember, disk: &StoreDisk) -> Result<(StoreNode, GroupCommit), OpenError> {
     let config = StoreConfig { is_durable: true, ..cluster.store_config() };
     let (lease_ns, longest_ns) = (config.lease_ns, disk.longest_lease_ns()?);
     if lease_ns > longest_ns {
         disk.set_longest_lease_ns(lease_ns)?;
     }
-    // Switches may still have leases of an earlier cluster file, which the node waits for as if it started later.
+    // Switches may still have leases from an earlier cluster file. The node waits for them as if it started later.
     let expiry = |lease_ns: u64| expiry_ns(lease_ns, config.drift_ppm);
     let now = Time::from_ns(expiry(longest_ns.max(lease_ns)) - expiry(lease_ns));
     let mut recovery = StoreRecovery::new(config, me, random_number(), now);
@@ -206,7 +218,7 @@ fn restore(cluster: &Cluster, me: ChainMember, disk: &StoreDisk) -> Result<(Stor
     if recovery.has_layout() {
         return recovery.finish().map_err(|_| disk.damaged("operations are missing").into());
     }
-    if cluster.operator().is_some() {
+    if cluster.is_operated() {
         return Ok((StoreNode::joining(config, me, random_number()), GroupCommit::default()));
     }
     let founded = StoreNode::founding(config, me, random_number(), now, &cluster.layout(me.life));
@@ -215,11 +227,10 @@ fn restore(cluster: &Cluster, me: ChainMember, disk: &StoreDisk) -> Result<(Stor
 
 /// Returns a store's number.
 fn number_of(member: &ClusterMember) -> NodeId {
-    let Peer::Node(node) = member.peer else { panic!("`{}` is a switch", member.name) };
-    node
+    member.peer.node().unwrap_or_else(|| panic!("`{}` is a switch", member.name))
 }
 
-/// Refuses to forget the rows of one of several stores.
+/// Returns an error if one of several stores is to forget its rows.
 fn check_alone(cluster: &Cluster, member: &ClusterMember, directory: &StoreDirectory) -> Result<(), OpenError> {
     if directory.lives() > 0 && cluster.stores().count() > 1 {
         return Err(OpenError::NotAlone(member.name.clone()));
@@ -235,7 +246,7 @@ impl StoreServer {
     /// If the store keeps its rows on disk, or its directory or address cannot be used.
     ///
     /// # Panics
-    /// If the member is no store.
+    /// If the member is not a store.
     pub fn open_joining(
         cluster: &Cluster,
         member: &ClusterMember,
@@ -252,17 +263,13 @@ impl StoreServer {
     }
 }
 
-impl<K: LayoutKeeper> OperatorServer<K> {
-    /// Opens the operator of a cluster. The clients of `status` can see its status and give it commands.
+impl OperatorServer {
+    /// Binds the socket of an operator.
     ///
     /// # Errors
-    /// If its address cannot be used, or the layout cannot be read.
-    ///
-    /// # Panics
-    /// If the cluster has no operator.
-    pub fn open(cluster: &Cluster, keeper: K, status: Option<StatusSocket>) -> Result<OperatorServer<K>, OpenError> {
-        let member = cluster.operator().expect("the cluster has an operator");
-        Ok(OperatorServer::new(cluster.clone(), keeper, bind(member)?, status, random_number())?)
+    /// If its address cannot be used.
+    pub fn bind(member: &ClusterMember) -> Result<UdpSocket, OpenError> {
+        bind(member)
     }
 }
 

@@ -1,20 +1,22 @@
 //! Runs the operator of a cluster on a socket.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use resilient::layout::ShardId;
+use resilient::message::{GroupStatus, NodeStatus, ShardStatus};
 use resilient::operator::{CommandRefusal, NodeReport};
-use resilient::{ChainMember, LayoutOperator, LayoutRecord, NodeId, OperatorEvent, Peer, StoreMessage};
+use resilient::{ChainMember, LayoutOperator, NodeId, OperatorEvent, Peer, ShardChain, StoreMessage};
 use switch::Time;
 
 use crate::cluster::Cluster;
-use crate::layout_keeper::{KeeperError, LayoutKeeper, LayoutSwap};
+use crate::layout_changes::LayoutChanges;
+use crate::layout_keeper::{KeeperError, LayoutKeeper};
 use crate::operator_status::{
-    ChainStatus, HistoryLine, OperatorRequest, OperatorResponse, OperatorStatus, StoreRole, StoreStatus,
+    ChainStatus, GroupRows, HistoryLine, OperatorRequest, OperatorResponse, OperatorStatus, StoreRole, StoreStatus,
 };
 use crate::operator_text as text;
 use crate::socket::ClusterSocket;
@@ -23,65 +25,62 @@ use crate::status_socket::StatusSocket;
 /// Maximum number of datagrams that are received in a turn.
 const BATCH: usize = 64;
 
-/// Maximum time for which the operator sleeps, so that it notices requests of users.
+/// Maximum time for which the operator sleeps, so that it answers requests of users.
 const LONGEST_SLEEP: Duration = Duration::from_millis(20);
 
-/// Time after which the layout is read again when it could not be kept.
-const RETRY: Duration = Duration::from_secs(1);
+/// Maximum time for which the operator sleeps while a change is being committed.
+const BUSY_SLEEP: Duration = Duration::from_millis(1);
 
 /// Number of changes that the status shows.
 const MAX_HISTORY: usize = 32;
 
-/// The shard of a live cluster: it has one.
-const SHARD: ShardId = ShardId(0);
-
 /// An operator with its socket and the keeper of its layouts.
-pub struct OperatorServer<K> {
+pub struct OperatorServer {
     operator: LayoutOperator,
     cluster: Cluster,
     wanted: usize,
-    keeper: K,
+    changes: LayoutChanges,
     socket: ClusterSocket,
     status: Option<StatusSocket>,
     started: Instant,
     history: VecDeque<HistoryLine>,
-    changes: u64,
+    /// Number of the last line of the history.
+    lines: u64,
     /// Lines that were not reported yet.
     unreported: Vec<HistoryLine>,
-    /// The learner, and the share that was reported last.
-    progress: Option<(ChainMember, u8)>,
-    /// Time at which the layout is read again.
-    retry_at: Option<Instant>,
+    /// The learner of each shard that has one, and the share that was reported last.
+    progress: BTreeMap<ShardId, (ChainMember, u8)>,
 }
 
-impl<K: LayoutKeeper> OperatorServer<K> {
-    /// Creates the operator of a cluster with a bound socket. `seed` is random, and another one for each start.
+impl OperatorServer {
+    /// Creates an operator of a cluster with a bound socket, and starts the thread that keeps its layouts. `seed` is
+    /// random, and different for each start.
     ///
     /// # Errors
     /// If the layout cannot be read.
     pub fn new(
         cluster: Cluster,
-        mut keeper: K,
+        me: Peer,
+        mut keeper: impl LayoutKeeper + Send + 'static,
         socket: UdpSocket,
         status: Option<StatusSocket>,
         seed: u64,
-    ) -> Result<OperatorServer<K>, KeeperError> {
+    ) -> Result<OperatorServer, KeeperError> {
         let config = cluster.operator_config();
         let wanted = config.chain_length;
         let operator = LayoutOperator::new(config, keeper.load()?, seed);
         Ok(OperatorServer {
             operator,
             wanted,
-            keeper,
-            socket: ClusterSocket::new(socket, cluster.clone(), Peer::Operator, seed),
+            changes: LayoutChanges::start(keeper, Instant::now()),
+            socket: ClusterSocket::new(socket, cluster.clone(), me, seed),
             cluster,
             status,
             started: Instant::now(),
             history: VecDeque::new(),
-            changes: 0,
+            lines: 0,
             unreported: Vec::new(),
-            progress: None,
-            retry_at: None,
+            progress: BTreeMap::new(),
         })
     }
 
@@ -89,16 +88,13 @@ impl<K: LayoutKeeper> OperatorServer<K> {
         Time::from_ns(self.started.elapsed().as_nanos() as u64)
     }
 
-    /// Operates until `stop` is set, and calls `report` with each change.
+    /// Runs until `stop` is set, and calls `report` with each change.
     ///
     /// # Errors
     /// If the socket cannot be configured.
     pub fn run(&mut self, stop: &AtomicBool, report: &mut dyn FnMut(&HistoryLine)) -> io::Result<()> {
         while !stop.load(Ordering::Relaxed) {
             self.receive()?;
-            if self.retry_at.is_some_and(|at| at <= Instant::now()) {
-                self.reload();
-            }
             self.operator.tick(self.now());
             self.act();
             self.answer();
@@ -110,7 +106,8 @@ impl<K: LayoutKeeper> OperatorServer<K> {
 
     fn receive(&mut self) -> io::Result<()> {
         let wait = Duration::from_nanos(self.operator.next_deadline().since_ns(self.now()));
-        let wait = wait.clamp(Duration::from_micros(50), LONGEST_SLEEP);
+        let longest = if self.changes.is_busy() { BUSY_SLEEP } else { LONGEST_SLEEP };
+        let wait = wait.clamp(Duration::from_micros(50), longest);
         self.socket.socket.set_read_timeout(Some(wait))?;
         for _ in 0..BATCH {
             let Some(messages) = self.socket.receive(self.now()) else { break };
@@ -121,9 +118,12 @@ impl<K: LayoutKeeper> OperatorServer<K> {
         Ok(())
     }
 
-    /// Carries out what the operator decided, until nothing is left to do.
+    /// Carries out the effects of the operator, until there are none.
     fn act(&mut self) {
         loop {
+            if let Some(note) = self.changes.step(Instant::now(), &mut self.operator) {
+                self.note(note);
+            }
             let events: Vec<OperatorEvent> = self.operator.take_events().collect();
             if events.is_empty() {
                 return;
@@ -132,8 +132,8 @@ impl<K: LayoutKeeper> OperatorServer<K> {
             for event in events {
                 match event {
                     OperatorEvent::Send { to, message } => messages.push((to, message)),
-                    OperatorEvent::Commit { record } => self.commit(&record),
-                    OperatorEvent::Reload => self.reload(),
+                    OperatorEvent::Commit { record } => self.changes.propose(record),
+                    OperatorEvent::Reload => self.changes.reload(Instant::now()),
                     OperatorEvent::Note(note) => self.note(text::line(&self.cluster, &note)),
                 }
             }
@@ -141,35 +141,10 @@ impl<K: LayoutKeeper> OperatorServer<K> {
         }
     }
 
-    fn commit(&mut self, record: &LayoutRecord) {
-        match self.keeper.compare_and_swap(record) {
-            Ok(LayoutSwap::Kept) => self.operator.committed(record.layout.epoch()),
-            Ok(LayoutSwap::Superseded(kept)) => self.operator.superseded(kept),
-            Err(error) => self.failed(&error),
-        }
-    }
-
-    fn reload(&mut self) {
-        match self.keeper.load() {
-            Ok(kept) => {
-                self.retry_at = None;
-                self.operator.superseded(kept);
-            }
-            Err(error) => self.failed(&error),
-        }
-    }
-
-    /// Waits with the next change until it is known which layout is kept.
-    fn failed(&mut self, error: &KeeperError) {
-        if self.retry_at.replace(Instant::now() + RETRY).is_none() {
-            self.note(format!("the layout cannot be changed: {error}"));
-        }
-    }
-
     fn note(&mut self, text: String) {
-        self.changes += 1;
+        self.lines += 1;
         let time_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-        let line = HistoryLine { number: self.changes, time_s, text };
+        let line = HistoryLine { number: self.lines, time_s, text };
         self.unreported.push(line.clone());
         self.history.push_back(line);
         if self.history.len() > MAX_HISTORY {
@@ -177,18 +152,21 @@ impl<K: LayoutKeeper> OperatorServer<K> {
         }
     }
 
-    /// Notes each tenth of the rows that a learner has copied.
+    /// Reports each tenth of the rows that learners have copied.
     fn note_progress(&mut self) {
-        let Some((learner, copied, all)) = self.operator.copied(SHARD) else {
-            self.progress = None;
-            return;
-        };
-        let percent = percent(copied, all) / 10 * 10;
-        let last = self.progress.filter(|(member, _)| *member == learner).map_or(0, |(_, last)| last);
-        if percent > last && percent < 100 {
-            self.note(text::progress(&self.cluster, learner, percent));
+        for shard in self.operator.layout().shards() {
+            let Some((learner, copied, all)) = self.operator.copied(shard) else {
+                self.progress.remove(&shard);
+                continue;
+            };
+            let percent = percent(copied, all) / 10 * 10;
+            let known = self.progress.get(&shard).filter(|(member, _)| *member == learner);
+            let last = known.map_or(0, |(_, last)| *last);
+            if percent > last && percent < 100 {
+                self.note(text::progress(&self.cluster, shard, learner, percent));
+            }
+            self.progress.insert(shard, (learner, percent.max(last)));
         }
-        self.progress = Some((learner, percent.max(last)));
     }
 
     fn answer(&mut self) {
@@ -221,60 +199,71 @@ impl<K: LayoutKeeper> OperatorServer<K> {
     }
 
     fn number(&self, name: &str) -> Result<NodeId, String> {
-        match self.cluster.store(name).map(|member| member.peer) {
-            Some(Peer::Node(node)) => Ok(node),
-            _ => {
-                let all: Vec<&str> = self.cluster.stores().map(|store| store.name.as_str()).collect();
-                Err(format!("there is no store `{name}`: there are {}", all.join(", ")))
-            }
-        }
+        self.cluster.store(name).and_then(|member| member.peer.node()).ok_or_else(|| {
+            let all: Vec<&str> = self.cluster.stores().map(|store| store.name.as_str()).collect();
+            format!("there is no store `{name}`: there are {}", all.join(", "))
+        })
     }
 
     /// Returns the status of the cluster.
     pub fn report(&self) -> OperatorStatus {
         let name = |node: NodeId| self.cluster.name_of(node).unwrap_or_default().to_owned();
-        let chain = self.operator.layout().chain(SHARD).cloned().unwrap_or_default();
+        let chain = |chain: &ShardChain| ChainStatus {
+            members: chain.members.iter().map(|member| name(member.node)).collect(),
+            learner: chain.learner.map(|member| name(member.node)),
+        };
         OperatorStatus {
             epoch: self.operator.layout().epoch(),
             wanted: self.wanted,
             stores: self.operator.nodes().map(|node| self.store_status(&node)).collect(),
-            chain: ChainStatus {
-                members: chain.members.iter().map(|member| name(member.node)).collect(),
-                learner: chain.learner.map(|member| name(member.node)),
-            },
+            chains: self.operator.layout().chains().iter().map(chain).collect(),
+            is_changing: self.operator.is_changing(),
+            blocked_reason: self.changes.blocked_reason().map(str::to_owned),
             history: self.history.iter().cloned().collect(),
         }
     }
 
     fn store_status(&self, report: &NodeReport) -> StoreStatus {
-        let chain = self.operator.layout().chain(SHARD).cloned().unwrap_or_default();
-        let last = chain.members.len().saturating_sub(1);
-        let role = match chain.members.iter().position(|member| member.node == report.node) {
-            Some(0) if last == 0 => StoreRole::Only,
-            Some(0) => StoreRole::Head,
-            Some(at) if at == last => StoreRole::Tail,
-            Some(_) => StoreRole::Middle,
-            None if chain.learner.is_some_and(|learner| learner.node == report.node) => StoreRole::Learner,
-            None => StoreRole::Spare,
-        };
-        let status = report.status.as_ref();
-        let shard = status.and_then(|status| status.shards.iter().find(|shard| shard.shard == SHARD));
-        let copied = self.operator.copied(SHARD).filter(|(learner, ..)| learner.node == report.node);
-        let count =
-            |status: &resilient::message::NodeStatus| ChainMember { node: report.node, life: status.life }.life_count();
+        let node = report.node;
+        let (layout, status) = (self.operator.layout(), report.status.as_ref());
+        let roles: Vec<StoreRole> = layout.chains().iter().map(|chain| role_in(chain, node)).collect();
+        let shards = status.map_or(&[][..], |status| &status.shards);
+        let is_member = |shard: ShardId| layout.chain(shard).is_some_and(|chain| role_in(chain, node).is_member());
+        let is_active = |shard: ShardId| shards.iter().any(|status| status.shard == shard && status.is_active);
+        let mut members = layout.shards().filter(|shard| is_member(*shard)).peekable();
+        let is_active = members.peek().is_some() && members.all(is_active);
+        let sum = |count: fn(&ShardStatus) -> u64| shards.iter().map(count).sum();
+        let learners = layout.shards().filter_map(|shard| self.operator.copied(shard));
+        let copied = learners.filter(|(learner, ..)| learner.node == node);
+        let count = |status: &NodeStatus| ChainMember { node, life: status.life }.life_count();
         StoreStatus {
-            name: self.cluster.name_of(report.node).unwrap_or_default().to_owned(),
-            role,
+            name: self.cluster.name_of(node).unwrap_or_default().to_owned(),
+            roles,
             answers: report.answers,
             is_drained: report.is_drained,
-            is_active: report.answers && shard.is_some_and(|shard| shard.is_active),
+            is_active: report.answers && is_active,
             lives: status.map(count),
-            rows: shard.map_or(0, |shard| shard.rows),
-            log: shard.map_or(0, |shard| shard.log),
-            pending: shard.map_or(0, |shard| shard.pending),
-            copied_percent: copied.map(|(_, copied, all)| percent(copied, all)),
+            rows: sum(|shard| shard.rows),
+            log: sum(|shard| shard.log),
+            pending: sum(|shard| shard.pending),
+            groups: status.map_or_else(Vec::new, |status| status.groups.iter().map(group_rows).collect()),
+            copied_percent: copied.map(|(_, copied, all)| percent(copied, all)).min(),
         }
     }
+}
+
+/// Returns the role of a store in a chain.
+fn role_in(chain: &ShardChain, node: NodeId) -> StoreRole {
+    match chain.members.iter().position(|member| member.node == node) {
+        Some(position) => StoreRole::of_member(position, chain.members.len()),
+        None if chain.learner.is_some_and(|learner| learner.node == node) => StoreRole::Learner,
+        None => StoreRole::Spare,
+    }
+}
+
+fn group_rows(status: &GroupStatus) -> GroupRows {
+    let GroupStatus { group, rows, range } = *status;
+    GroupRows { group, rows, range }
 }
 
 /// Returns a share in percent, 100 at most.

@@ -1,7 +1,7 @@
-//! Words for the remarks of an operator.
+//! Formats the remarks of an operator.
 
 use resilient::operator::{ChainChange, CommandRefusal, OperatorNote, RemovalReason};
-use resilient::{ChainMember, NodeId, ShardChain};
+use resilient::{ChainMember, NodeId, ShardChain, ShardId};
 
 use crate::cluster::Cluster;
 
@@ -11,9 +11,9 @@ pub(crate) fn line(cluster: &Cluster, note: &OperatorNote) -> String {
     match note {
         OperatorNote::Suspected(node) => format!("store {} does not answer", name(*node)),
         OperatorNote::Answers(node) => format!("store {} answers again", name(*node)),
-        OperatorNote::Changed { change, chain, .. } => {
+        OperatorNote::Changed { shard, change, chain } => {
             let chain = chain_text(cluster, chain);
-            match change {
+            let change = match change {
                 ChainChange::Founded => format!("chain formed: {chain}"),
                 ChainChange::Removed(members, reason) => {
                     let who = members.iter().map(|member| name(member.node)).collect::<Vec<_>>().join(", ");
@@ -35,7 +35,8 @@ pub(crate) fn line(cluster: &Cluster, note: &OperatorNote) -> String {
                     format!("store {} stopped copying (no answer, or drained)", name(member.node))
                 }
                 ChainChange::Joined(member) => format!("store {} joined: chain {chain}", name(member.node)),
-            }
+            };
+            format!("{}{change}", prefix(cluster, *shard))
         }
         OperatorNote::Drained(node, true) => format!("store {} is drained", name(*node)),
         OperatorNote::Drained(node, false) => format!("store {} may join the chain again", name(*node)),
@@ -47,9 +48,11 @@ pub(crate) fn line(cluster: &Cluster, note: &OperatorNote) -> String {
             "a store has layout {epoch}, which is newer than the layout file: the operator changes nothing; run the \
              operator that wrote layout {epoch}, or start this one with that file"
         ),
-        OperatorNote::RowsLost(_) => "all stores of the chain have lost their rows: stop all stores and switches, \
-                                      remove the stores' directories and the layout file, and begin again"
-            .to_owned(),
+        OperatorNote::RowsLost(shard) => format!(
+            "{}all stores of the chain have lost their rows: stop all stores and switches, remove the stores' \
+             directories and the layout file, and begin again",
+            prefix(cluster, *shard)
+        ),
     }
 }
 
@@ -59,6 +62,7 @@ pub(crate) fn refusal(cluster: &Cluster, refusal: CommandRefusal) -> String {
     match refusal {
         CommandRefusal::Unknown(node) => format!("there is no store {}", name(node)),
         CommandRefusal::NoLayout => "the chain has not begun: too few stores answer".to_owned(),
+        CommandRefusal::NoMember(node) if cluster.shards() > 1 => format!("store {} is in no chain", name(node)),
         CommandRefusal::NoMember(node) => format!("store {} is not in the chain", name(node)),
         CommandRefusal::NoSpare => "no spare store answers that could take its place".to_owned(),
         CommandRefusal::NotSpare(node) => {
@@ -68,8 +72,13 @@ pub(crate) fn refusal(cluster: &Cluster, refusal: CommandRefusal) -> String {
 }
 
 /// Returns the progress of a learner.
-pub(crate) fn progress(cluster: &Cluster, member: ChainMember, percent: u8) -> String {
-    format!("store {} has copied {percent} %", name(cluster, member.node))
+pub(crate) fn progress(cluster: &Cluster, shard: ShardId, member: ChainMember, percent: u8) -> String {
+    format!("{}store {} has copied {percent} %", prefix(cluster, shard), name(cluster, member.node))
+}
+
+/// Returns the shard of a remark as the beginning of a line, if the cluster has several.
+fn prefix(cluster: &Cluster, shard: ShardId) -> String {
+    if cluster.shards() > 1 { format!("shard {}: ", shard.0) } else { String::new() }
 }
 
 fn name(cluster: &Cluster, node: NodeId) -> String {

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use resilient::{ChainMember, Peer, RefusedDatagrams, StoreEvent, StoreLayout, StoreMessage, StoreNode};
+use resilient::LatencyHistogram;
+use resilient::store::ShardReport;
+use resilient::{ChainMember, Peer, RefusedDatagrams, RequestCounts, StoreEvent, StoreLayout, StoreMessage, StoreNode};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use switch::Time;
 
@@ -33,13 +35,13 @@ pub struct StoreServer {
     disk: Option<ServerDisk>,
 }
 
-/// Reason that a store stops.
+/// The reason for which a store stops.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     /// The socket, or the thread that writes to the disk, cannot be used.
     #[error("cannot serve: {0}")]
     Socket(#[from] io::Error),
-    /// Its disk does not take the rows.
+    /// Its disk refuses the rows.
     #[error(transparent)]
     Disk(#[from] DiskError),
 }
@@ -47,10 +49,12 @@ pub enum ServeError {
 /// Counts of a store's work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StoreStatistics {
-    /// Rows that it keeps, including those that were removed.
+    /// Rows that it keeps, including those without values.
     pub rows: u64,
     /// Messages received.
     pub received: u64,
+    /// Requests of switches among them.
+    pub requests: RequestCounts,
     /// Messages sent.
     pub sent: u64,
     /// Datagrams that were refused.
@@ -85,7 +89,7 @@ impl StoreServer {
         StoreServer { node, socket, started: Instant::now(), statistics: StoreStatistics::default(), disk }
     }
 
-    /// Lets `handler` take the notices.
+    /// Sets the handler of notices.
     pub fn on_notice(&mut self, handler: NoticeHandler) {
         self.socket.on_notice(handler);
     }
@@ -97,8 +101,20 @@ impl StoreServer {
     /// Serves until `stop` is set. A durable store acknowledges nothing after an error.
     ///
     /// # Errors
-    /// If the socket cannot be used, or the disk does not take the rows.
+    /// If the socket cannot be used, or the disk refuses the rows.
     pub fn run(&mut self, stop: &AtomicBool) -> Result<StoreStatistics, ServeError> {
+        self.run_watched(stop, &mut |_| ())
+    }
+
+    /// Serves as [`StoreServer::run`] does, and calls `watch` in each turn, at least ten times a second.
+    ///
+    /// # Errors
+    /// As [`StoreServer::run`].
+    pub fn run_watched(
+        &mut self,
+        stop: &AtomicBool,
+        watch: &mut dyn FnMut(&StoreServer),
+    ) -> Result<StoreStatistics, ServeError> {
         self.socket.socket.set_nonblocking(true)?;
         let mut writer = match &self.disk {
             Some(server) => Some(DiskWriter::start(Arc::clone(&server.disk))?),
@@ -113,6 +129,7 @@ impl StoreServer {
             while may_receive && received < BATCH {
                 let Some(messages) = self.socket.receive(self.now()) else { break };
                 self.statistics.received += messages.len() as u64;
+                messages.iter().for_each(|(_, message)| self.statistics.requests.note(message));
                 let now = self.now();
                 messages.into_iter().for_each(|(from, message)| self.node.receive(now, from, message));
                 received += 1;
@@ -122,8 +139,9 @@ impl StoreServer {
                 self.node.tick(now);
             }
             self.act(writer.as_mut())?;
+            watch(self);
         }
-        // What was received is written and acknowledged.
+        // Received requests are written and acknowledged.
         while writer.as_ref().is_some_and(DiskWriter::is_busy) {
             self.wait(false, writer.as_ref())?;
             self.act(writer.as_mut())?;
@@ -131,7 +149,7 @@ impl StoreServer {
         Ok(self.statistics())
     }
 
-    /// Waits for a datagram, for the end of a commit, or until something is due.
+    /// Waits for a datagram, for the end of a commit, or for the next deadline.
     fn wait(&self, may_receive: bool, writer: Option<&DiskWriter>) -> io::Result<()> {
         let now = self.now();
         let deadline = self.node.next_deadline().map(|deadline| Duration::from_nanos(deadline.since_ns(now)));
@@ -146,7 +164,7 @@ impl StoreServer {
         }
     }
 
-    /// Sends what the node has to send, and writes what it has to write.
+    /// Sends the messages of the node, and writes its records.
     fn act(&mut self, mut writer: Option<&mut DiskWriter>) -> Result<(), DiskError> {
         if let (Some(writer), Some(disk)) = (writer.as_deref_mut(), &mut self.disk)
             && let Some(up_to) = writer.finished(disk)?
@@ -174,6 +192,21 @@ impl StoreServer {
 
     fn rows(&self) -> u64 {
         self.node.layout().shards().map(|shard| self.node.rows(shard) as u64).sum()
+    }
+
+    /// Returns the epoch of the layout; 0 until there is one.
+    pub fn layout_epoch(&self) -> u64 {
+        self.node.layout().epoch()
+    }
+
+    /// Returns the shards that the store is a member or learner of.
+    pub fn shards(&self) -> Vec<ShardReport> {
+        self.node.shard_reports()
+    }
+
+    /// Returns the durations of commits to the disk; `None` for a store in memory.
+    pub fn commit_latency(&self) -> Option<&LatencyHistogram> {
+        self.disk.as_ref().map(|disk| &disk.latency)
     }
 
     /// Returns what the store has done so far.

@@ -12,10 +12,10 @@ use crate::cluster::{Cluster, ClusterMember};
 /// Maximum length of a datagram that is received, in bytes.
 const MAX_DATAGRAM: usize = 65_535;
 
-/// Something that an operator should know.
+/// A notice for the person who runs the process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClusterNotice {
-    /// A member has shown that its cluster file differs from ours. It is reported once.
+    /// A member has proved that its cluster file differs from this one. It is reported once.
     OtherSettings(ClusterMember),
     /// No store has been heard for a while. Packets that need one wait.
     StoresSilent,
@@ -38,7 +38,7 @@ impl fmt::Display for ClusterNotice {
     }
 }
 
-/// Takes notices.
+/// Receives notices.
 pub type NoticeHandler = Box<dyn FnMut(&ClusterNotice) + Send>;
 
 /// A socket at the address of a member.
@@ -59,18 +59,18 @@ impl ClusterSocket {
         ClusterSocket { socket, cluster, sealer, buffer: vec![0; MAX_DATAGRAM], on_notice: None, unsent: 0 }
     }
 
-    /// Gives a notice to the handler.
+    /// Passes a notice to the handler.
     pub fn notice(&mut self, notice: &ClusterNotice) {
         self.on_notice.iter_mut().for_each(|handler| handler(notice));
     }
 
-    /// Lets `handler` take the notices.
+    /// Sets the handler of notices.
     pub fn on_notice(&mut self, handler: NoticeHandler) {
         self.on_notice = Some(handler);
     }
 
-    /// Receives a datagram, and returns its messages with their sender: none from a datagram that does not count.
-    /// Returns `None` if no datagram comes within the socket's timeout.
+    /// Receives a datagram, and returns its messages with their sender: none from a rejected datagram.
+    /// Returns `None` if no datagram arrives within the socket's timeout.
     pub fn receive(&mut self, now: Time) -> Option<Vec<(Peer, StoreMessage)>> {
         let (length, from) = match self.socket.recv_from(&mut self.buffer) {
             Ok(received) => received,

@@ -1,24 +1,28 @@
-//! Cost of resilient state in memory: `examples/key-value` and `examples/nat` without their annotations, and with them
-//! at a switch that owns all rows. Batches of 32 frames in place; both alternate, and the ratio is the median of the
-//! ratios of a turn.
+//! Measures the cost of resilient state in memory: example programs without their annotations, and with them at a
+//! switch that owns all rows. Batches of 32 frames in place; both alternate, and the ratio is the median of the ratios
+//! of a turn.
 //!
-//! `cargo bench -p resilient_switch --bench rows`
+//! `cargo bench -p resilient_switch --bench rows`, with parts of names to select lines
+
+mod applications;
+mod replicated;
 
 use std::hint::black_box;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bits::Bits;
-use compiler::Source;
 use engine::{ActionSpec, TableEntry};
 use ir::KeyValue;
-use resilient::{ChainMember, NodeId, Peer, ShardChain, StoreConfig, StoreEvent, StoreLayout, StoreNode, SwitchId};
-use resilient_switch::{ResilientConfig, ResilientSwitch};
 use switch::{Egress, HeadroomBuf, PacketSwitch, PortId, SwitchControl, Time};
-use v1model::{Config, Switch, V1Model};
+use v1model::Switch;
+
+use replicated::{HEADROOM, Replicated, restore, switch, without_annotations};
 
 const TURNS: usize = 101;
+/// Batches of a turn. A turn with writes has fewer, so that it is not longer than a time slice of the scheduler.
 const BATCHES: usize = 256;
+const WRITE_BATCHES: usize = 16;
 const BATCH: usize = 32;
 const READ: u8 = 0;
 const ADD: u8 = 2;
@@ -28,25 +32,6 @@ const NAT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/nat/nat.p
 const CLIENT: u32 = 0x0a00_0001;
 const SERVER: u32 = 0xc000_0201;
 const PUBLIC: u32 = 0xc000_02fe;
-
-/// Returns a switch with a program, after a change of its text.
-fn switch(path: &str, change: impl Fn(&str) -> String) -> Switch {
-    let text = change(&std::fs::read_to_string(path).expect("the program can be read"));
-    let program = compiler::expect_program(&Source::new(path, &text), &V1Model).ir;
-    Switch::new(Arc::new(program), Config::with_ports(4)).expect("it is a v1model program")
-}
-
-/// Returns a program's text without annotations of resilient state.
-fn without_annotations(text: &str) -> String {
-    let line = |line: &str| match line
-        .split_once("@resilient[")
-        .and_then(|(before, rest)| Some((before, rest.split_once(']')?.1)))
-    {
-        Some((before, after)) => format!("{before}{after}\n"),
-        None => format!("{line}\n"),
-    };
-    text.lines().map(line).collect()
-}
 
 /// Returns a switch of `examples/nat` with its two sides, port 1 inside and port 2 outside.
 fn translator(change: impl Fn(&str) -> String) -> Switch {
@@ -63,9 +48,9 @@ fn translator(change: impl Fn(&str) -> String) -> Switch {
     translator
 }
 
-/// Gives a translator without annotations the translations that another one has.
-fn copy_translations(from: &Switch, to: &mut Switch) {
-    for name in ["outbound", "inbound"] {
+/// Copies the entries of these tables, one for each frame, from another switch to a program without annotations.
+fn copy_entries(tables: &[&str], from: &Switch, to: &mut Switch) {
+    for name in tables {
         let find = |switch: &Switch| {
             let mut named = switch.program().tables.iter().filter(|(_, table)| table.name.ends_with(name));
             named.next().expect("the program has the table").0
@@ -94,7 +79,7 @@ fn segments(ports: &[(u16, u16)], (source, destination): (u32, u32)) -> Vec<Head
             [&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0][..], &ip, &ports, &[0; 8], &[0x50, 0x10, 1, 0, 0, 0, 0, 0]]
                 .concat();
         frame.resize(60, 0);
-        HeadroomBuf::new(&frame, 128)
+        HeadroomBuf::new(&frame, HEADROOM)
     };
     ports.iter().map(segment).collect()
 }
@@ -104,54 +89,16 @@ fn requests(operation: u8) -> Vec<HeadroomBuf> {
     let request = |key: u8| {
         let mut data = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x88, 0xb6, operation, 0, key, 0, 0, 0, 1];
         data.resize(60, 0);
-        HeadroomBuf::new(&data, 128)
+        HeadroomBuf::new(&data, HEADROOM)
     };
     (0..BATCH as u8).map(request).collect()
 }
 
-/// A switch with a store in the same thread, which answers at once.
-struct Replicated {
-    switch: ResilientSwitch<Switch>,
-    store: StoreNode,
-    from: Peer,
-}
-
-impl Replicated {
-    fn new(inner: Switch) -> Replicated {
-        let member = ChainMember { node: NodeId(1), life: 1 };
-        let chain = ShardChain { members: vec![member], learner: None };
-        let layout = Arc::new(StoreLayout::new(1, vec![chain]));
-        let identity = (SwitchId(1), 7);
-        let wrapped = ResilientSwitch::new(inner, ResilientConfig::default(), layout.clone(), identity);
-        let switch = wrapped.unwrap_or_else(|error| panic!("{error}"));
-        let store = StoreNode::founding(StoreConfig::default(), member, 1, Time::ZERO, &layout);
-        Replicated { switch, store, from: Peer::Switch(SwitchId(1)) }
-    }
-
-    /// Exchanges messages until there are none. Returns the number of frames that left.
-    fn exchange(&mut self, now: Time) -> usize {
-        let mut left = Vec::new();
-        loop {
-            let messages = self.switch.take_messages();
-            if messages.is_empty() {
-                return left.len();
-            }
-            messages.into_iter().for_each(|(_, message)| self.store.receive(now, self.from, message));
-            self.store.flush(now);
-            for event in self.store.take_events() {
-                if let StoreEvent::Send { message, .. } = event {
-                    self.switch.deliver(now, NodeId(1), &message, &mut left);
-                }
-            }
-        }
-    }
-}
-
-/// Returns nanoseconds a packet of one turn.
-fn turn(mut work: impl FnMut()) -> f64 {
+/// Returns nanoseconds a packet of one turn of this many batches.
+fn turn(batches: usize, mut work: impl FnMut()) -> f64 {
     let begin = Instant::now();
-    (0..BATCHES).for_each(|_| work());
-    begin.elapsed().as_nanos() as f64 / (BATCH * BATCHES) as f64
+    (0..batches).for_each(|_| work());
+    begin.elapsed().as_nanos() as f64 / (BATCH * batches) as f64
 }
 
 fn median(values: &mut [f64]) -> f64 {
@@ -168,45 +115,59 @@ fn compare(
     (plain, alone, replicated): (&mut Switch, Option<&mut Switch>, &mut Replicated),
     port: PortId,
 ) {
+    let mut wanted = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).peekable();
+    if wanted.peek().is_some() && !wanted.any(|part| name.contains(&part)) {
+        return;
+    }
     let now = Time::from_us(1);
     let mut batch = fresh.to_vec();
+    replicated.store_time = Duration::ZERO;
+    replicated.switch.step_in_place(now, port, &mut fresh.to_vec(), &mut Vec::new());
+    replicated.exchange(now);
+    let writes = replicated.store_time > Duration::ZERO;
     let mut left: Vec<Egress> = Vec::new();
-    let mut figures: [Vec<f64>; 4] = Default::default();
+    let mut figures: [Vec<f64>; 5] = Default::default();
     let mut alone = alone;
+    let batches = if writes { WRITE_BATCHES } else { BATCHES };
     for _ in 0..TURNS {
-        let one = turn(|| {
-            batch.clone_from_slice(fresh);
+        let one = turn(batches, || {
+            restore(&mut batch, fresh);
             left.clear();
             plain.step_in_place(now, port, &mut batch, &mut left);
             assert_eq!(black_box(&left).len(), BATCH);
         });
         let unowned = alone.as_mut().map(|alone| {
-            turn(|| {
-                batch.clone_from_slice(fresh);
+            turn(batches, || {
+                restore(&mut batch, fresh);
                 left.clear();
                 alone.step_in_place(now, port, &mut batch, &mut left);
                 assert_eq!(black_box(&left).len(), BATCH);
             })
         });
-        let other = turn(|| {
-            batch.clone_from_slice(fresh);
+        replicated.store_time = Duration::ZERO;
+        let other = turn(batches, || {
+            restore(&mut batch, fresh);
             left.clear();
             replicated.switch.step_in_place(now, port, &mut batch, &mut left);
             assert_eq!(replicated.exchange(now) + black_box(&left).len(), BATCH);
         });
         let unowned = unowned.map(|unowned| unowned / one);
-        for (list, value) in figures.iter_mut().zip([one, other, other / one, unowned.unwrap_or(f64::NAN)]) {
+        let own = other - replicated.store_time.as_nanos() as f64 / (BATCH * batches) as f64;
+        for (list, value) in figures.iter_mut().zip([one, other, other / one, unowned.unwrap_or(f64::NAN), own]) {
             list.push(value);
         }
     }
-    let [plain_ns, resilient_ns, ratio, unowned] = figures.each_mut().map(|list| median(list));
+    let [plain_ns, resilient_ns, ratio, unowned, own_ns] = figures.each_mut().map(|list| median(list));
     println!("| {name} | {plain_ns:.1} | {resilient_ns:.1} | **{ratio:.2}** | {bound} |");
+    if writes {
+        println!("| {name}: without the store's time | {plain_ns:.1} | {own_ns:.1} | {:.2} | |", own_ns / plain_ns);
+    }
     if alone.is_some() {
         println!("| the same program without stores | | | {unowned:.2} | |");
     }
 }
 
-/// Lets the rows of frames come. Returns what left.
+/// Fetches the rows of frames. Returns the frames that left.
 fn warm_up(replicated: &mut Replicated, fresh: &[HeadroomBuf], port: PortId) {
     let (mut batch, mut left) = (fresh.to_vec(), Vec::new());
     replicated.switch.step_in_place(Time::from_us(1), port, &mut batch, &mut left);
@@ -228,7 +189,7 @@ fn main() {
     let outward: Vec<(u16, u16)> = (0..BATCH as u16).map(|number| (40_000 + number, 80)).collect();
     let outward = segments(&outward, (CLIENT, SERVER));
     warm_up(&mut replicated, &outward, PortId(1));
-    // The numbers are the keys of the way back.
+    // The numbers are the keys of the return direction.
     let table = replicated.switch.program().tables.iter().find(|(_, table)| table.name.ends_with("outbound"));
     let table = table.expect("the program has it").0;
     let numbers = replicated.switch.objects().entries(table).map(|installed| match installed.entry.action {
@@ -238,7 +199,20 @@ fn main() {
     let inward = segments(&numbers.collect::<Vec<_>>(), (SERVER, PUBLIC));
     warm_up(&mut replicated, &inward, PortId(2));
     let mut plain = translator(without_annotations);
-    copy_translations(replicated.switch.inner(), &mut plain);
+    copy_entries(&["outbound", "inbound"], replicated.switch.inner(), &mut plain);
     compare("NAT, from inside", "1.03", &outward, (&mut plain, None, &mut replicated), PortId(1));
     compare("NAT, from outside", "1.03", &inward, (&mut plain, None, &mut replicated), PortId(2));
+    for application in applications::all() {
+        let mut replicated = Replicated::new(application.switch(str::to_owned));
+        let mut plain = application.switch(without_annotations);
+        for (number, fresh) in application.warm_up.iter().enumerate() {
+            warm_up(&mut replicated, fresh, PortId(1));
+            if number == 0 {
+                copy_entries(application.tables, replicated.switch.inner(), &mut plain);
+            }
+            plain.step_in_place(Time::from_us(1), PortId(1), &mut fresh.clone(), &mut Vec::new());
+        }
+        let (name, bound) = (application.name, application.bound);
+        compare(name, bound, &application.frames, (&mut plain, None, &mut replicated), PortId(1));
+    }
 }

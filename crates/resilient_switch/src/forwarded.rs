@@ -6,7 +6,7 @@ use crate::ResilientSwitch;
 use crate::in_band::{Carried, InBandCarrier};
 
 impl<S: RowSwitch> ResilientSwitch<S> {
-    /// Takes a frame if it belongs to the protocol. Returns whether it did.
+    /// Handles a frame if it belongs to the protocol. Returns whether it does.
     fn intercept(&mut self, now: Time, bytes: &[u8], output: &mut Vec<Frame>) -> bool {
         let carried = self.in_band.as_mut().map_or(Carried::Other, |in_band| in_band.carried(now, bytes));
         match carried {
@@ -14,7 +14,7 @@ impl<S: RowSwitch> ResilientSwitch<S> {
             Carried::Stranger => {}
             Carried::PassOn(port) => output.push(Frame { port, data: bytes.to_vec() }),
             Carried::Messages(from, messages) => {
-                messages.iter().for_each(|message| self.deliver(now, from, message, output));
+                self.deliver_all(now, messages.iter().map(|message| (from, message)), output);
                 // Those that answer a hello, or have waited for it.
                 output.extend(self.in_band.iter_mut().flat_map(InBandCarrier::take_frames));
             }
@@ -42,7 +42,8 @@ impl<S: RowSwitch> PacketSwitch for ResilientSwitch<S> {
         self.begin_step(now, &mut made);
         let mut first = 0;
         while first < batch.len() {
-            let mut count = 0;
+            // Without messages between the frames, the complete batch is the program's.
+            let mut count = if self.in_band.is_some() { 0 } else { batch.len() };
             while first + count < batch.len() {
                 let (buffer, start) = batch[first + count].headroom();
                 if self.intercept(now, &buffer[start..], &mut made) {
@@ -52,9 +53,11 @@ impl<S: RowSwitch> PacketSwitch for ResilientSwitch<S> {
             }
             let before = output.len();
             self.inner.step_in_place(now, port, &mut batch[first..first + count], output);
-            for egress in &mut output[before..] {
-                if let Egress::InPlace { index, .. } = egress {
-                    *index += first;
+            if first > 0 {
+                for egress in &mut output[before..] {
+                    if let Egress::InPlace { index, .. } = egress {
+                        *index += first;
+                    }
                 }
             }
             self.end_step(now, &mut made);
@@ -85,7 +88,7 @@ impl<S: RowSwitch> PacketSwitch for ResilientSwitch<S> {
 impl<S: RowSwitch> SwitchControl for ResilientSwitch<S> {
     switch::forward_control!(inner);
 
-    /// Sends every queued packet, except for what depends on writes that are not acknowledged: it goes on waiting.
+    /// Sends every queued packet, except for those that depend on unacknowledged writes: these continue to wait.
     fn drain(&mut self, now: Time, output: &mut Vec<Frame>) {
         self.inner.drain(now, output);
         self.end_step(now, output);

@@ -1,13 +1,13 @@
 //! Carries messages of the protocol in frames between the ports of switches and stores: UDP over IPv4.
 //!
 //! A switch takes the frames that are for its own address, and passes those for other addresses of the protocol on by
-//! the port that leads there. The program sees neither. The datagrams are sealed as those of live switches are
+//! the port that leads there. The program sees neither. The datagrams are sealed like those of live switches
 //! ([`resilient::sealed`]).
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
-use resilient::{DatagramSealer, NodeId, Peer, StoreMessage};
+use resilient::{DatagramSealer, NodeId, OperatorId, Peer, StoreMessage};
 use switch::{Frame, PortId, Time};
 use wire::ethernet::{self, Address};
 use wire::{ipv4, udp};
@@ -29,7 +29,7 @@ pub const OPERATOR: NodeId = NodeId(u32::MAX);
 
 /// Returns the member of the cluster that a number among the routes stands for.
 fn member(node: NodeId) -> Peer {
-    if node == OPERATOR { Peer::Operator } else { Peer::Node(node) }
+    if node == OPERATOR { Peer::Operator(OperatorId::ONLY) } else { Peer::Node(node) }
 }
 
 /// Address and routes of a switch.
@@ -41,12 +41,12 @@ pub struct InBand {
     routes: BTreeMap<Ipv4Addr, PortId>,
 }
 
-/// What a frame is for the protocol.
+/// The kinds of frames for the protocol.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Carried {
     /// A frame of the program.
     Other,
-    /// A frame for this switch: the store with its source address, and its messages, if there are any that count.
+    /// A frame for this switch: the store with its source address, and its accepted messages.
     Messages(NodeId, Vec<StoreMessage>),
     /// A frame that leaves by a port.
     PassOn(PortId),
@@ -58,11 +58,11 @@ pub(crate) enum Carried {
 enum Way<'f> {
     /// This switch. The source address and the payload.
     Here(Ipv4Addr, &'f [u8]),
-    /// An address behind a port.
+    /// An address that is reached by a port.
     Port(PortId),
 }
 
-/// The way of a switch's messages into frames and back.
+/// Conversion of a switch's messages into frames and back.
 #[derive(Debug)]
 pub(crate) struct InBandCarrier {
     ways: InBand,
@@ -91,7 +91,7 @@ impl InBand {
         }
     }
 
-    /// Returns the way of a frame; `None` for a frame of the program.
+    /// Returns the route of a frame; `None` for a frame of the program.
     fn way<'f>(&self, bytes: &'f [u8]) -> Option<Way<'f>> {
         let (source, destination, payload) = parse(bytes)?;
         if destination == self.address {
@@ -121,19 +121,19 @@ impl InBandCarrier {
         }
     }
 
-    /// Takes messages to send.
+    /// Queues messages to send.
     pub fn send(&mut self, now: Time, messages: impl Iterator<Item = (NodeId, StoreMessage)>) {
         let messages: Vec<_> = messages.map(|(to, message)| (member(to), message)).collect();
         self.sealer.send(now, &messages);
     }
 
-    /// Removes and returns the frames to send. Those for stores to which there is no way are lost.
+    /// Removes and returns the frames to send. Those for stores without a route are lost.
     pub fn take_frames(&mut self) -> impl Iterator<Item = Frame> + use<'_> {
         let InBandCarrier { ways, sealer } = self;
         sealer.take_outgoing().filter_map(|(to, payload)| {
             let to = match to {
                 Peer::Node(node) => node,
-                Peer::Operator => OPERATOR,
+                Peer::Operator(_) => OPERATOR,
                 Peer::Switch(_) => return None,
             };
             let StoreRoute { address, port } = ways.stores.get(&to)?;
@@ -143,7 +143,7 @@ impl InBandCarrier {
 }
 
 /// Returns the Ethernet address of an address of the protocol: locally administered, with the IPv4 address inside.
-fn mac(address: Ipv4Addr) -> Address {
+pub fn mac(address: Ipv4Addr) -> Address {
     let [a, b, c, d] = address.octets();
     Address([0x02, 0x70, a, b, c, d])
 }

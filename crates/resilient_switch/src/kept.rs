@@ -1,8 +1,8 @@
-//! Keeps rows of tables whose packets have gone on to wait for further rows.
+//! Keeps rows whose packets wait for further rows.
 //!
-//! A packet needs all its rows at one moment. If two switches gave their rows to each other at once, two packets with
-//! the same rows could wait for ever. So a row is kept until its packets have what they wait for, or for a random time:
-//! of two switches, one gives up first.
+//! A packet needs all its rows at the same time. If two switches gave their rows to each other at once, two packets
+//! with the same rows could wait for ever. So a row is kept until its packets have the rows that they wait for, or for
+//! a random time: of two switches, one gives up first.
 
 use engine::StateRow;
 use resilient::RowId;
@@ -12,7 +12,7 @@ use switch::Time;
 #[derive(Debug)]
 struct KeptRow {
     id: RowId,
-    /// The rows that its packets wait for.
+    /// The rows for which its packets wait.
     awaited: Vec<StateRow>,
     until: Time,
 }
@@ -26,7 +26,7 @@ pub(crate) struct KeptRows {
 }
 
 impl KeptRows {
-    /// Creates it without rows. A row is kept at most twice the time after which requests are repeated.
+    /// Creates a set without rows. A row is kept at most twice the time after which requests are repeated.
     pub fn new(seed: u64, retransmit_ns: u64) -> KeptRows {
         KeptRows { rows: Vec::new(), random: SplitMix64::new(seed), longest_ns: retransmit_ns.saturating_mul(2).max(1) }
     }
@@ -37,7 +37,7 @@ impl KeptRows {
         self.rows.push(KeptRow { id: *id, awaited, until });
     }
 
-    /// Removes and returns the rows whose packets wait for nothing more, after a row that some of them waited for.
+    /// Removes and returns the rows whose packets wait for no other row, after the arrival of this one.
     pub fn settle(&mut self, row: StateRow) -> Vec<RowId> {
         self.rows.iter_mut().for_each(|kept| kept.awaited.retain(|awaited| *awaited != row));
         self.rows.extract_if(.., |kept| kept.awaited.is_empty()).map(|kept| kept.id).collect()

@@ -1,4 +1,4 @@
-//! An attacker who reads all datagrams, and sends from the addresses of all members, while a client writes.
+//! Tests an attacker that reads all datagrams, and sends from the addresses of all members, while a client writes.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ use crate::live::{Rig, request};
 /// Maximum number of datagrams that the attacker keeps.
 const MAX_RECORDED: usize = 4096;
 
-/// Where the number of a datagram is.
+/// Place of the counter in a datagram.
 const COUNTER: std::ops::Range<usize> = HEADER_BYTES - 8..HEADER_BYTES;
 
 /// Random numbers of the attacker (xorshift64).
@@ -31,7 +31,7 @@ impl Random {
     }
 }
 
-/// A datagram that was seen: its sender and receiver among the sockets, and its bytes.
+/// A recorded datagram: its sender and receiver among the sockets, and its bytes.
 struct Recorded {
     from: usize,
     to: usize,
@@ -46,15 +46,15 @@ struct Attacker {
 }
 
 impl Attacker {
-    /// Looks at what a socket receives next.
+    /// Peeks at the next datagram of a socket.
     fn listen(&mut self, to: usize) {
         let mut buffer = [0; 2048];
-        // A store's own thread decides how long this waits: not long, since messages come all the time.
+        // The wait depends on the store's own thread; it is short, since messages arrive all the time.
         let Ok((length, address)) = self.sockets[to].peek_from(&mut buffer) else { return };
         let Some(from) = self.addresses.iter().position(|known| *known == address) else { return };
         let recorded = Recorded { from, to, bytes: buffer[..length].to_vec() };
         match self.recorded.len() {
-            // The first ones stay, as hellos are among them.
+            // The first ones are kept, because they include the hellos.
             MAX_RECORDED => {
                 let at = 16 + self.random.below(MAX_RECORDED - 16);
                 self.recorded[at] = recorded;
@@ -63,7 +63,7 @@ impl Attacker {
         }
     }
 
-    /// Sends a datagram that is made of recorded ones.
+    /// Sends a datagram that is derived from recorded ones.
     fn attack(&mut self) {
         if self.recorded.is_empty() {
             return;
@@ -79,9 +79,9 @@ impl Attacker {
                 let at = self.random.below(bytes.len());
                 bytes[at] ^= 1 << self.random.below(8);
             }
-            // The same messages with a number that was not used yet.
+            // The same messages with an unused counter.
             2 => bytes[COUNTER].copy_from_slice(&(1_000_000 + self.random.0 % 1000).to_be_bytes()),
-            // A layout without any store of the cluster, for ever.
+            // A layout without any store of the cluster, with the highest epoch.
             _ => {
                 let chain = ShardChain { members: vec![ChainMember { node: NodeId(9), life: 9 }], learner: None };
                 let layout = Arc::new(StoreLayout::new(u64::MAX, vec![chain]));
@@ -103,6 +103,11 @@ impl Attacker {
                 (0..self.sockets.len()).for_each(|to| self.listen(to));
                 (0..4).for_each(|_| self.attack());
                 std::thread::sleep(Duration::from_micros(50));
+            }
+            // On a busy machine, this thread may have had little time until now.
+            for _ in 0..2_000 {
+                self.attack();
+                std::thread::sleep(Duration::from_micros(20));
             }
             self.recorded.len()
         })

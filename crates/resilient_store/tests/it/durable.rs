@@ -1,4 +1,5 @@
-//! Durable stores in processes that are killed while a switch writes rows. Nothing that has left the switch is lost.
+//! Tests durable stores in processes that are killed while a switch writes rows. No output that has left the switch is
+//! lost.
 
 use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
@@ -61,11 +62,15 @@ struct TestCluster {
 
 impl TestCluster {
     fn new(name: &str, stores: usize) -> TestCluster {
+        TestCluster::with_shards(name, stores, 1)
+    }
+
+    fn with_shards(name: &str, stores: usize, shards: u16) -> TestCluster {
         let path = std::env::temp_dir().join(format!("triplane-durable-{}-{name}", std::process::id()));
         std::fs::create_dir_all(&path).expect("a temporary directory can be made");
         let bind = || UdpSocket::bind("127.0.0.1:0").expect("loopback has ports");
         let sockets: Vec<UdpSocket> = (0..stores + 2).map(|_| bind()).collect();
-        let mut text = "lease = \"100ms\"\n".to_owned();
+        let mut text = format!("lease = \"100ms\"\nshards = {shards}\n");
         for (number, socket) in sockets.iter().enumerate() {
             let address = socket.local_addr().expect("it is bound");
             let section = if number < stores { "stores.a" } else { "switches.s" };
@@ -92,7 +97,7 @@ impl TestCluster {
 
     fn open(&self, store: usize, is_durable: bool, forgets: bool) -> Result<StoreServer, OpenError> {
         let member = self.cluster.store(&self.stores[store]).expect("it is there");
-        // A child of another test has the lock between its fork and its exec.
+        // A child of another test may hold the lock between its fork and its exec.
         let until = Instant::now() + PATIENCE;
         let mut directory = loop {
             match StoreDirectory::open(&self.directory(store)) {
@@ -160,7 +165,7 @@ impl std::fmt::Debug for RowCounts {
     }
 }
 
-/// Kills stores in turn while a switch writes, and starts each again. Then another switch reads all rows.
+/// Kills stores in turn while a switch writes, and restarts each. Then another switch reads all rows.
 fn kill_in_turn(test: &TestCluster, kills: usize, pause_ms: u64) {
     let (answers, is_done) = (AtomicU64::new(0), AtomicBool::new(false));
     let counts = Mutex::new(RowCounts::default());
@@ -201,6 +206,24 @@ fn each_store_of_a_chain_may_be_killed() {
 }
 
 #[test]
+fn each_store_of_several_chains_may_be_killed() {
+    kill_in_turn(&TestCluster::with_shards("shards", 3, 2), 12, 20);
+}
+
+#[test]
+fn rows_on_disk_keep_their_number_of_shards() {
+    let mut test = TestCluster::with_shards("other-shards", 1, 2);
+    let store = test.start(0);
+    assert_eq!(test.switch(0).run(vec![request(2, 0, 1)], 1), [(1, 1)]);
+    drop(store);
+    let text = std::fs::read_to_string(test.path.join("cluster.toml")).expect("it was written");
+    let more = text.replace("shards = 2", "shards = 3");
+    test.cluster = Cluster::read(&more, std::path::Path::new(".")).expect("the file is right");
+    let error = test.open(0, true, false).err().expect("it is refused").to_string();
+    assert_eq!(error, "the rows of `a0` are in 2 shards, and the cluster file has shards = 3: use 2");
+}
+
+#[test]
 fn directories_are_of_one_kind_and_of_one_store() {
     let test = TestCluster::new("kinds", 2);
     let refused = |opened: Result<StoreServer, OpenError>, part: &str| match opened {
@@ -208,7 +231,7 @@ fn directories_are_of_one_kind_and_of_one_store() {
         Err(error) => assert!(error.to_string().contains(part), "{error} lacks {part:?}"),
     };
     test.open(0, true, false).expect("the directory is new");
-    // It goes on in the same life.
+    // It continues in the same life.
     let server = test.open(0, true, false).expect("it is its own");
     assert_eq!(server.statistics().disk.map(|disk| disk.rows), Some(0));
     drop(server);
@@ -235,7 +258,7 @@ fn a_store_that_is_alone_may_forget_its_disk() {
     store = test.start(0);
     assert_eq!(test.switch(1).run(vec![request(2, 3, 5)], 1), [(5, 1)]);
     drop(store);
-    // It may also go on in memory, and then its disk is empty.
+    // It may also continue in memory, and then its disk is empty.
     assert_eq!(rows(test.open(0, false, true)), Some(0));
     assert!(matches!(test.open(0, true, false), Err(OpenError::Lost { .. })));
 }

@@ -35,8 +35,13 @@ impl Rig {
 
     /// Does the same for a cluster with a key file.
     pub fn with_key(stores: usize, key_file: Option<&Path>) -> Rig {
-        let mut text = "lease = \"100ms\"\n".to_owned();
-        key_file.iter().for_each(|file| text.push_str(&format!("key_file = \"{}\"\n", file.display())));
+        let line = |file: &Path| format!("key_file = \"{}\"\n", file.display());
+        Rig::with_settings(stores, &key_file.map(line).unwrap_or_default())
+    }
+
+    /// Does the same for a cluster with more lines at the top of its file.
+    fn with_settings(stores: usize, lines: &str) -> Rig {
+        let mut text = format!("lease = \"100ms\"\n{lines}");
         let sockets: Vec<UdpSocket> =
             (0..stores + 2).map(|_| UdpSocket::bind("127.0.0.1:0").expect("loopback has ports")).collect();
         for (number, socket) in sockets.iter().enumerate() {
@@ -70,7 +75,7 @@ impl Rig {
         LiveSwitch::new(&self.cluster, number, socket)
     }
 
-    /// Stops the stores, and returns what they did.
+    /// Stops the stores, and returns their summaries.
     pub fn finish(self) -> Vec<StoreStatistics> {
         self.stop.store(true, Ordering::Relaxed);
         self.stores.into_iter().map(|store| store.join().expect("no store panics")).collect()
@@ -105,7 +110,7 @@ impl LiveSwitch {
         LiveSwitch { switch, hook, started: Instant::now() }
     }
 
-    /// Gives frames to the switch, does what is due, and returns frames that have left.
+    /// Passes frames to the switch, performs the work that is due, and returns the frames that leave.
     pub fn step(&mut self, mut frames: Vec<Frame>) -> Vec<Frame> {
         let now = Time::from_ns(self.started.elapsed().as_nanos() as u64);
         let (mut output, mut injected) = (Vec::new(), Vec::new());
@@ -116,7 +121,8 @@ impl LiveSwitch {
         output
     }
 
-    /// Gives frames to the switch, and runs it until this many frames have left. Returns values and numbers of changes.
+    /// Passes frames to the switch, and runs it until this many frames have left. Returns values and numbers of
+    /// changes.
     pub fn run(&mut self, frames: Vec<Frame>, wanted: usize) -> Vec<(u32, u16)> {
         let (mut frames, mut output) = (frames, Vec::new());
         let until = Instant::now() + PATIENCE;
@@ -141,8 +147,8 @@ pub fn request(op: u8, row: u8, value: u32) -> Frame {
 
 #[test]
 fn a_switch_continues_where_a_dead_one_stopped() {
-    for stores in [1, 3] {
-        let mut rig = Rig::new(stores);
+    for (stores, hold) in [(1, "local"), (3, "local"), (1, "piggyback"), (3, "piggyback")] {
+        let mut rig = Rig::with_settings(stores, &format!("hold = \"{hold}\"\n"));
         let mut first = rig.switch(0);
         let counted: Vec<_> = (0..500).flat_map(|_| first.run(vec![request(2, 3, 1)], 1)).collect();
         let expected: Vec<_> = (1..=500).map(|count| (count, count as u16)).collect();
@@ -151,6 +157,8 @@ fn a_switch_continues_where_a_dead_one_stopped() {
         let many = (0..100).map(|_| request(2, 3, 1)).collect();
         let expected: Vec<_> = (501..=600).map(|count| (count, count as u16)).collect();
         assert_eq!(first.run(many, 100), expected);
+        let carried = first.switch.counts(Time::ZERO).piggyback;
+        assert_eq!((carried.returned > 500, carried.lost), (hold == "piggyback", 0), "{carried:?}");
         drop(first);
         let mut second = rig.switch(1);
         let mut answers = second.run(vec![request(2, 3, 1), request(0, 4, 0)], 2);
@@ -173,10 +181,11 @@ fn a_switch_says_once_that_no_store_answers_and_that_one_answers_again() {
         let (mut output, mut injected) = (Vec::new(), Vec::new());
         let (switch, stop_others) = (&mut first.switch, &|| ());
         let mut context = HookContext { now, switch, output: &mut output, injected: &mut injected, stop_others };
+        Hook::<ResilientSwitch<Switch>>::on_wake(&mut first.hook);
         first.hook.poll(&mut context);
         notices.lock().unwrap().len()
     };
-    // Nothing is asked for in the first poll, so nothing is heard in the second.
+    // The first poll sends no request, so the second hears nothing.
     assert_eq!(poll(Time::ZERO), 0);
     assert_eq!(poll(Time::from_ms(3_000)), 1);
     let until = Instant::now() + PATIENCE;

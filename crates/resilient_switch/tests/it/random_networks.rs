@@ -1,7 +1,7 @@
-//! Random networks of whole switches and stores: packets look up tables that the stores fill, over a network that
-//! loses, repeats and delays datagrams, with switches that restart and are cut off. The answers must not contradict
-//! each other. `TRIPLANE_RESILIENT_NETWORKS=2000` runs more networks, and `TRIPLANE_RESILIENT_NETWORK=17` only that
-//! one.
+//! Tests random networks of complete switches and stores: packets look up tables that the stores fill, over a network
+//! that loses, repeats and delays datagrams, with switches that restart and are cut off. The answers must not
+//! contradict each other. `TRIPLANE_RESILIENT_NETWORKS=2000` runs more networks, and `TRIPLANE_RESILIENT_NETWORK=17`
+//! only that one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -39,15 +39,32 @@ impl Question {
     }
 }
 
-/// What packets have asked and seen.
+/// A row that packets have seen.
+#[derive(Clone, Copy, Debug)]
+struct SeenRow {
+    /// The start of the time for which it is known to exist, until `until`.
+    since: Time,
+    until: Time,
+}
+
+impl SeenRow {
+    /// Whether it exists during all of an interval.
+    fn spans(&self, from: Time, to: Time) -> bool {
+        self.since < from && to < self.until
+    }
+}
+
+/// The packets that were sent, and the rows that they have seen.
 #[derive(Default)]
 struct Judge {
+    /// Idle time of rows, if they age.
+    idle_ns: Option<u64>,
     questions: BTreeMap<u32, Question>,
     answered: BTreeSet<u32>,
-    /// The number of each key, and when it was seen first.
-    numbers: BTreeMap<u8, (u16, Time)>,
-    /// The keys that were seen inside, and when first.
-    inside: BTreeMap<u8, Time>,
+    /// The number of each key.
+    numbers: BTreeMap<u8, (u16, SeenRow)>,
+    /// The keys that were seen inside.
+    inside: BTreeMap<u8, SeenRow>,
     asked_inside: BTreeSet<u8>,
     asked_numbers: BTreeSet<u8>,
 }
@@ -64,7 +81,7 @@ impl Judge {
         question.frame(id)
     }
 
-    /// Judges what has left.
+    /// Judges the outputs that have left.
     fn judge(&mut self, rig: &mut Rig) {
         for (at, switch, frame) in std::mem::take(&mut rig.left) {
             let data = &frame.data;
@@ -77,32 +94,57 @@ impl Judge {
         }
     }
 
+    /// Records that a packet, sent at one time and answered at another, has seen a row.
+    fn seen(&self, known: Option<SeenRow>, asked_at: Time, at: Time) -> SeenRow {
+        let until = self.idle_ns.map_or(Time::from_ns(u64::MAX), |idle_ns| asked_at.after_ns(idle_ns));
+        match known.filter(|known| at < known.until) {
+            Some(known) => SeenRow { since: known.since, until: known.until.max(until) },
+            // It may be a new row.
+            None => SeenRow { since: at, until },
+        }
+    }
+
+    /// Records that a key was seen with a number. Neither may have been seen with another one recently.
+    fn seen_number(&mut self, key: u8, number: u16, (asked_at, at): (Time, Time), what: &str) {
+        let lives = |(_, row): &(u16, SeenRow)| at < row.until;
+        let known = self.numbers.get(&key).copied();
+        assert!(known.filter(lives).is_none_or(|known| known.0 == number), "the number has changed: {what}");
+        let other = self.numbers.iter().find(|(other, (taken, _))| **other != key && *taken == number);
+        let other = other.map(|(key, known)| (*key, *known));
+        assert!(!other.is_some_and(|(_, known)| lives(&known)), "given twice: {what}");
+        other.iter().for_each(|(other, _)| _ = self.numbers.remove(other));
+        let row = self.seen(known.filter(|known| known.0 == number).map(|known| known.1), asked_at, at);
+        self.numbers.insert(key, (number, row));
+    }
+
+    fn seen_inside(&mut self, key: u8, asked_at: Time, at: Time) {
+        let row = self.seen(self.inside.get(&key).copied(), asked_at, at);
+        self.inside.insert(key, row);
+    }
+
     fn judge_answer(&mut self, at: Time, question: Question, value: u16, what: &str) {
         let Question { at: asked_at, operation, key, value: number } = question;
-        let known_inside = |key: u8| self.inside.get(&key).is_some_and(|known| *known < asked_at);
+        let known_inside = |key: u8| self.inside.get(&key).is_some_and(|known| known.spans(asked_at, at));
         match operation {
-            FORWARD => {
-                let known = self.numbers.entry(key).or_insert((value, at)).0;
-                assert_eq!(known, value, "the number has changed: {what}");
-                let is_taken = self.numbers.iter().any(|(other, (number, _))| *other != key && *number == value);
-                assert!(!is_taken, "given twice: {what}");
+            FORWARD => self.seen_number(key, value, (asked_at, at), what),
+            REVERSE if value == NONE => {
+                let owner = self.numbers.values().find(|(other, _)| *other == number);
+                assert!(!owner.is_some_and(|(_, known)| known.spans(asked_at, at)), "a false miss: {what}");
             }
             REVERSE => {
-                let owner = self.numbers.iter().find(|(_, (other, _))| *other == number);
-                if value == NONE {
-                    assert!(owner.is_none_or(|(_, (_, known))| *known >= asked_at), "a false miss: {what}");
-                } else {
-                    let [inverse, found] = value.to_be_bytes();
-                    assert!(inverse == !found && self.asked_numbers.contains(&found), "no such key: {what}");
-                    assert!(owner.is_none_or(|(owner, _)| *owner == found), "another key: {what}");
-                }
+                let [inverse, found] = value.to_be_bytes();
+                assert!(inverse == !found && self.asked_numbers.contains(&found), "no such key: {what}");
+                self.seen_number(found, number, (asked_at, at), what);
             }
             INSIDE => {
                 assert_eq!(value, 1, "{what}");
-                self.inside.entry(key).or_insert(at);
+                self.seen_inside(key, asked_at, at);
             }
             OUTSIDE if value == NONE => assert!(!known_inside(key), "a false miss: {what}"),
-            OUTSIDE => assert!(self.asked_inside.contains(&key), "nobody made the row: {what}"),
+            OUTSIDE => {
+                assert!(self.asked_inside.contains(&key), "nobody made the row: {what}");
+                self.seen_inside(key, asked_at, at);
+            }
             _ => {
                 assert!(value == 2 || !(known_inside(key) && known_inside(key + 1)), "a false miss: {what}");
                 assert!(value != NONE || !known_inside(key + 1), "a false miss of the second row: {what}");
@@ -144,9 +186,20 @@ impl Network {
             executor: random.pick(&[(1, Executor::Interpreter), (2, Executor::Jit)]),
             in_place: random.percent(50),
             max_parked: random.pick(&[(1, 4), (1, 16), (2, 4096)]),
+            ..RigFaults::default()
         };
         let (keys, is_shaped) = (3 + random.below(30) as u8, random.percent(33));
-        let mut network = Network { rig, random, judge: Judge::default(), keys, is_shaped, starts: 100 };
+        let mut judge = Judge::default();
+        let idle_ms = SplitMix64::new(seed ^ 7).pick(&[(1, 0), (1, 1), (2, 4)]);
+        if idle_ms > 0 {
+            let text = std::fs::read_to_string(TABLES).expect("the program can be read");
+            let text = text.replace("pool = \"", &format!("idle = \"{idle_ms}ms\", pool = \""));
+            rig.set_program(
+                &text.replace("group = \"flows\", add", &format!("group = \"flows\", idle = \"{idle_ms}ms\", add")),
+            );
+            judge.idle_ns = Some(idle_ms * 1_000_000);
+        }
+        let mut network = Network { rig, random, judge, keys, is_shaped, starts: 100 };
         (1..=2).for_each(|switch| network.start(switch));
         network
     }
@@ -207,12 +260,12 @@ impl Network {
             self.send(switch, &packets);
             for row in rows(self.keys) {
                 let owns = |switch| state(&self.rig, switch, &row) == Some(RowState::Owned);
-                assert!(!(owns(1) && owns(2)), "{row:?} has two owners");
+                assert!(!owns(1) && !owns(2), "{row:?} is only read");
             }
         }
     }
 
-    /// Ends all faults: every packet is answered, and nothing stays behind.
+    /// Ends all faults: every packet must be answered, and no state may be left.
     fn run_healed(&mut self) {
         self.rig.open();
         (self.rig.faults.loss, self.rig.faults.duplication) = (0, 0);
@@ -232,6 +285,16 @@ impl Network {
                 rows(self.keys).into_iter().find(|row| state(&self.rig, switch, row) == Some(RowState::Absent));
             assert_eq!(absent, None, "switch {switch} waits for a row without a packet");
         }
+        if self.judge.idle_ns.is_some() {
+            assert!(self.rig.rows().iter().all(|rows| *rows == 0), "rows are left: {:?}", self.rig.rows());
+            let known: usize = (1..=2).map(|switch| self.known(switch)).sum();
+            assert_eq!(known, 0, "switches know rows that are gone");
+        }
+    }
+
+    /// Returns the number of rows that a switch has, asks for or gives back.
+    fn known(&self, switch: u32) -> usize {
+        rows(self.keys).iter().filter(|row| state(&self.rig, switch, row).is_some()).count()
     }
 }
 

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use compiler::Source;
 use resilient::{
-    ChainMember, ClusterFingerprint, ClusterKey, DatagramSealer, NodeId, Peer, ReplicaConfig, ShardChain, StoreConfig,
-    StoreEvent, StoreLayout, StoreMessage, StoreNode, SwitchId,
+    ChainMember, ClusterFingerprint, ClusterKey, DatagramSealer, HoldMode, NodeId, Peer, ReplicaConfig, ShardChain,
+    ShardId, StoreConfig, StoreEvent, StoreLayout, StoreMessage, StoreNode, SwitchId,
 };
 use resilient_switch::{InBand, ResilientConfig, ResilientSwitch, StoreRoute, in_band};
 use rng::SplitMix64;
@@ -39,11 +39,11 @@ fn address(peer: Peer) -> Ipv4Addr {
     match peer {
         Peer::Switch(switch) => Ipv4Addr::new(198, 19, 0, switch.0 as u8),
         Peer::Node(node) => Ipv4Addr::new(198, 18, 0, node.0 as u8),
-        Peer::Operator => unreachable!("the chain is fixed"),
+        Peer::Operator(_) => unreachable!("the chain is fixed"),
     }
 }
 
-/// How a network and its switches work. Chances are in percent.
+/// The settings of a network and its switches. Chances are in percent.
 pub struct RigFaults {
     pub random: SplitMix64,
     pub loss: u64,
@@ -52,6 +52,7 @@ pub struct RigFaults {
     pub executor: Executor,
     pub in_place: bool,
     pub max_parked: usize,
+    pub hold: HoldMode,
 }
 
 impl Default for RigFaults {
@@ -64,6 +65,7 @@ impl Default for RigFaults {
             executor: Executor::Jit,
             in_place: false,
             max_parked: 4096,
+            hold: HoldMode::Local,
         }
     }
 }
@@ -77,10 +79,14 @@ pub struct Rig {
     stores: BTreeMap<u32, (StoreNode, DatagramSealer)>,
     sent: BTreeMap<(Time, u64), Sent>,
     datagrams: u64,
+    /// Length of the longest datagram, in bytes.
+    pub longest: usize,
     pub faults: RigFaults,
     /// A switch whose messages are lost, both ways.
     cut_off: Option<u32>,
-    /// What left the switches: time, switch, frame.
+    /// Number of times at which work was due.
+    pub wakes: usize,
+    /// The outputs of the switches: time, switch, frame.
     pub left: Vec<(Time, u32, Frame)>,
 }
 
@@ -94,7 +100,7 @@ pub fn request(op: u8, row: u8, value: u32) -> Frame {
     Frame::new(1, [&[op, row][..], &value.to_be_bytes(), &[0; 10]].concat())
 }
 
-/// Gives frames of one port to a switch in the driver's memory, and returns what leaves.
+/// Passes frames of one port to a switch in the driver's memory, and returns the frames that leave.
 fn step_in_place(switch: &mut ResilientSwitch<Switch>, now: Time, port: PortId, frames: &[Frame]) -> Vec<Frame> {
     let mut batch: Vec<HeadroomBuf> = frames.iter().map(|frame| HeadroomBuf::new(&frame.data, 64)).collect();
     let mut left = Vec::new();
@@ -125,8 +131,17 @@ impl Rig {
         Rig::with_program(VALUES, stores)
     }
 
+    /// Does the same with switches whose frames travel with writes.
+    pub fn piggybacking(stores: u32) -> Rig {
+        Rig::holding(VALUES, stores, HoldMode::Piggyback)
+    }
+
     /// Creates a rig whose switches run another program.
     pub fn with_program(path: &str, stores: u32) -> Rig {
+        Rig::holding(path, stores, HoldMode::Local)
+    }
+
+    fn holding(path: &str, stores: u32, hold: HoldMode) -> Rig {
         let text = std::fs::read_to_string(path).expect("the program can be read");
         let program = Arc::new(compiler::expect_program(&Source::new(path, &text), &V1Model).ir);
         let members: Vec<ChainMember> =
@@ -148,8 +163,10 @@ impl Rig {
             stores,
             sent,
             datagrams: 0,
-            faults: RigFaults::default(),
+            longest: 0,
+            faults: RigFaults { hold, ..RigFaults::default() },
             cut_off: None,
+            wakes: 0,
             left,
         };
         rig.run_due();
@@ -159,7 +176,7 @@ impl Rig {
         rig
     }
 
-    /// Lets switches that start from now on run another program.
+    /// Sets another program for switches that start later.
     pub fn set_program(&mut self, text: &str) {
         self.program = Arc::new(compiler::expect_program(&Source::new("other.p4", text), &V1Model).ir);
     }
@@ -168,7 +185,8 @@ impl Rig {
     pub fn start(&mut self, number: u32, incarnation: u64) {
         let config = Config { executor: self.faults.executor, ..Config::with_ports(4) };
         let inner = Switch::new(Arc::clone(&self.program), config).expect("the program fits the switch");
-        let replica = ReplicaConfig { lease_ns: LEASE_NS, ..ReplicaConfig::default() };
+        let (lease_ns, hold) = (LEASE_NS, self.faults.hold);
+        let replica = ReplicaConfig { lease_ns, retransmit_ns: LEASE_NS / 5, hold, ..ReplicaConfig::default() };
         let config = ResilientConfig { replica, max_parked: self.faults.max_parked, ..ResilientConfig::default() };
         let identity = (SwitchId(number), incarnation);
         let switch = ResilientSwitch::new(inner, config, Arc::clone(&self.layout), identity);
@@ -183,7 +201,7 @@ impl Rig {
         self.switches.insert(number, switch);
     }
 
-    /// Gives frames to a switch now.
+    /// Passes frames to a switch now.
     pub fn send(&mut self, switch: u32, mut frames: Vec<Frame>) {
         let mut output = Vec::new();
         let running = self.switches.get_mut(&switch).expect("the switch runs");
@@ -191,6 +209,13 @@ impl Rig {
             Some(port) => output = step_in_place(running, self.now, port, &frames),
             None => running.step(self.now, &mut frames, &mut output),
         }
+        self.leave(switch, output);
+    }
+
+    /// Lets a switch continue the move of its rows.
+    pub fn continue_move(&mut self, switch: u32) {
+        let mut output = Vec::new();
+        self.switches.get_mut(&switch).expect("the switch runs").continue_move(self.now, &mut output);
         self.leave(switch, output);
     }
 
@@ -226,6 +251,7 @@ impl Rig {
         if self.faults.random.percent(self.faults.loss) {
             return;
         }
+        self.longest = self.longest.max(datagram.len());
         let copies = 1 + u64::from(self.faults.random.percent(self.faults.duplication));
         for _ in 0..copies {
             let delay_ns = DELAY_NS + self.faults.random.below(self.faults.jitter_ns + 1);
@@ -243,6 +269,7 @@ impl Rig {
             let next = self.sent.keys().next().map(|(at, _)| *at).into_iter().chain(switches).chain(stores).min();
             let Some(next) = next.filter(|next| *next <= end) else { break };
             self.now = self.now.max(next);
+            self.wakes += 1;
             self.run_due();
         }
         self.now = end;
@@ -264,7 +291,7 @@ impl Rig {
                     store.flush(self.now);
                     self.store_events(node.0);
                 }
-                Peer::Operator => unreachable!("there is no operator"),
+                Peer::Operator(_) => unreachable!("there is no operator"),
             }
         }
         let due: Vec<u32> = self.switches.keys().copied().collect();
@@ -286,6 +313,11 @@ impl Rig {
         sealer.send(self.now, &messages);
         let datagrams: Vec<_> = sealer.take_outgoing().collect();
         datagrams.into_iter().for_each(|(to, datagram)| self.post(Peer::Node(NodeId(node)), to, datagram));
+    }
+
+    /// Returns the number of rows of each store.
+    pub fn rows(&self) -> Vec<usize> {
+        self.stores.values().map(|(node, _)| node.rows(ShardId(0))).collect()
     }
 
     /// Removes and returns what left: microseconds, switch, value and number of changes.

@@ -1,5 +1,6 @@
 //! Another switch continues where the first one stopped.
 
+use resilient::StoreConfig;
 use switch::{SwitchControl, Time};
 
 use crate::rig::{ADD, LEASE_NS, NONE, READ, Rig, SET, request};
@@ -22,7 +23,7 @@ fn a_write_leaves_after_one_round_trip_and_a_read_of_an_owned_row_at_once() {
         assert_eq!(rig.answers(), [(200 + 2 * trip, 1, (5, 1))]);
         rig.send(1, vec![request(READ, 3, 0), request(READ, 3, 0)]);
         assert_eq!(rig.answers(), [(500, 1, (5, 1)); 2]);
-        // A read behind a write waits with it; two writes share an acknowledgement.
+        // A read after a write waits with it; two writes share an acknowledgement.
         rig.send(1, vec![request(ADD, 3, 1), request(READ, 3, 0), request(ADD, 3, 1)]);
         rig.run_until(Time::from_us(900));
         let at = 500 + trip;
@@ -53,6 +54,33 @@ fn another_switch_takes_over_when_the_lease_of_a_dead_one_has_ended() {
     assert_eq!(answers.iter().map(|(_, switch, value)| (*switch, *value)).collect::<Vec<_>>(), [(2, (6, 2))]);
     let at = answers[0].0;
     assert!(at > LEASE_NS / 1000 && at < 2 * LEASE_NS / 1000 + 300, "not before the lease ends: {at} us");
+}
+
+#[test]
+fn a_takeover_takes_at_most_the_detection_a_lease_and_a_round_trip() {
+    // The wait of the store: both clocks may drift.
+    let lease_us = resilient::expiry_ns(LEASE_NS, StoreConfig::default().drift_ppm).div_ceil(1000);
+    for stores in 1..=3 {
+        let trip = round_trip_us(u64::from(stores));
+        for crash in (400..1500).step_by(87) {
+            for detection in [0, 40, 3000] {
+                let mut rig = Rig::new(stores);
+                rig.send(1, vec![request(SET, 3, 5)]);
+                rig.run_until(Time::from_us(crash));
+                rig.answers();
+                rig.switches.remove(&1);
+                rig.run_until(Time::from_us(crash + detection));
+                rig.send(2, vec![request(READ, 3, 0)]);
+                rig.run_until(Time::from_ms(20));
+                let [(at, 2, (5, 1))] = rig.answers()[..] else { panic!("no answer after a crash at {crash} us") };
+                let latest = crash + detection.max(lease_us) + trip;
+                assert!(at <= latest, "{stores} stores, crash at {crash}, {detection} later: {at} > {latest} us");
+                // A lease is renewed after half of it, so at least half of it is left.
+                let earliest = crash + detection.max(LEASE_NS / 2000 - trip);
+                assert!(at >= earliest, "{stores} stores, crash at {crash}, {detection} later: {at} < {earliest} us");
+            }
+        }
+    }
 }
 
 #[test]
@@ -93,7 +121,7 @@ fn a_write_whose_acknowledgement_never_comes_lets_nothing_out() {
     rig.send(2, vec![request(READ, 3, 0)]);
     rig.run_until(Time::from_ms(12));
     assert_eq!(rig.answers(), [(6020, 2, (5, 1))]);
-    // When the way is open again, its write is stale, and the packet behind it runs with the row as it is now.
+    // When the path works again, its write is stale, and the packet after it runs with the current row.
     rig.open();
     rig.run_until(Time::from_ms(40));
     let answers: Vec<_> = rig.answers().into_iter().map(|(_, switch, value)| (switch, value)).collect();

@@ -1,18 +1,26 @@
-//! Acknowledged writes per second of one node with a million rows: on disk, in memory, and beside other stores.
+//! Measures the acknowledged writes per second of one node with a million rows: on disk, in memory, and compared with
+//! other stores.
 //!
 //! ```text
-//! cargo bench -p resilient_store --bench durable -- [--redis ADDRESS]
+//! cargo bench -p resilient_store --bench durable -- [--redis ADDRESS] [--only-chains]
 //! ```
 //!
 //! A client in the same thread keeps a number of writes of random rows under way; each acknowledgement makes room for
 //! the next one. Values have 8 bytes. Messages are values, without sockets. The disk is that of the target directory.
 //! The loop with `redb` commits puts of the same lengths, sorted, as many in a transaction as the node did, without
-//! rows, owners or acknowledgements. `--redis` names a server of redis, to which the same number of SET commands are
-//! under way over one connection; it should have `appendonly yes` and `appendfsync always`.
+//! rows, owners or acknowledgements. `--redis` names a redis server, to which the same number of SET commands are under
+//! way over one connection; it should have `appendonly yes` and `appendfsync always`.
+//!
+//! Then chains of two stores with their sockets, each store in a thread, alternate with a redis server and its replica,
+//! which the benchmark starts (`SET` and `WAIT 1`): all in memory, and all on disk.
+
+mod chains;
+mod redis;
+#[path = "../wire_client/mod.rs"]
+mod wire_client;
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Write};
-use std::net::TcpStream;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -21,13 +29,15 @@ use redb::{Database, TableDefinition};
 use resilient::message::{IfMissing, ReplyBody, Request, RequestBody};
 use resilient::store::GroupCommit;
 use resilient::{
-    ChainMember, NodeId, OwnerId, Peer, RowId, RowValues, ShardChain, ShardId, StoreConfig, StoreEvent, StoreLayout,
-    StoreMessage, StoreNode, SwitchId,
+    ChainMember, NodeId, OwnerId, Peer, RowAccess, RowId, RowValues, ShardChain, ShardId, StoreConfig, StoreEvent,
+    StoreLayout, StoreMessage, StoreNode, SwitchId,
 };
 use resilient_store::DiskStatistics;
 use resilient_store::bench::{DiskOwner, DiskWriter, ServerDisk, StoreDisk};
 use rng::SplitMix64;
 use switch::Time;
+
+use redis::RedisLoop;
 
 const ROWS: u64 = 1_000_000;
 /// Number of requests that arrive together.
@@ -58,14 +68,19 @@ impl BenchNode {
             let disk = Arc::new(StoreDisk::create(directory, &owner).expect("the directory can be used"));
             let writer = DiskWriter::start(Arc::clone(&disk)).expect("a thread can be started");
             let (commit, statistics) = (GroupCommit::default(), DiskStatistics::default());
-            (writer, ServerDisk { disk, commit, statistics })
+            (writer, ServerDisk { disk, commit, statistics, latency: resilient::LatencyHistogram::default() })
         });
         let node = StoreNode::founding(config, me, 1, NOW, &layout);
         let random = SplitMix64::new(7);
         let mut node = BenchNode { node, disk, random, sent: 0, under_way: 0, acknowledged: 0 };
         node.receive(vec![RequestBody::Renew { shard: ShardId(0), nonce: 1 }]);
-        let mut asks =
-            (0..ROWS).map(|row| RequestBody::Acquire { row: row_of(row), ask: row + 1, if_missing: IfMissing::Grant });
+        let mut asks = (0..ROWS).map(|row| RequestBody::Acquire {
+            row: row_of(row),
+            ask: row + 1,
+            if_missing: IfMissing::Grant,
+            idle_ms: 0,
+            access: RowAccess::Write,
+        });
         while node.sent <= ROWS {
             if node.has_room() {
                 node.receive(asks.by_ref().take(BATCH as usize).collect());
@@ -90,7 +105,7 @@ impl BenchNode {
         self.node.receive_all(NOW, &mut messages);
     }
 
-    /// Does what a server does between two batches. Sleeps a little if nothing can be done.
+    /// Performs a server's work between two batches. Sleeps briefly if there is none.
     fn act(&mut self) {
         if let Some((writer, disk)) = &mut self.disk
             && let Some(up_to) = writer.finished(disk).expect("the disk has room")
@@ -125,6 +140,7 @@ impl BenchNode {
                     epoch: 1,
                     seq: seq + number,
                     values: RowValues::new(&number.to_be_bytes()),
+                    outputs: None,
                 };
                 let writes = (0..BATCH).map(write).collect();
                 self.receive(writes);
@@ -204,63 +220,28 @@ fn key_of(row: u64) -> [u8; 16] {
     key
 }
 
-/// A connection to a server of redis.
-struct RedisLoop {
-    stream: TcpStream,
-    replies: BufReader<TcpStream>,
-    random: SplitMix64,
-}
-
-impl RedisLoop {
-    fn new(address: &str) -> RedisLoop {
-        let stream = TcpStream::connect(address).unwrap_or_else(|error| panic!("no redis at {address}: {error}"));
-        let replies = BufReader::new(stream.try_clone().expect("a socket can be shared"));
-        RedisLoop { stream, replies, random: SplitMix64::new(7) }
-    }
-
-    fn setting(&mut self, name: &str) -> String {
-        write!(self.stream, "CONFIG GET {name}\r\n").expect("it is connected");
-        let lines: Vec<String> = (0..5).map(|_| self.line()).collect();
-        lines[4].clone()
-    }
-
-    fn line(&mut self) -> String {
-        let mut line = String::new();
-        self.replies.read_line(&mut line).expect("it is connected");
-        line.trim_end().to_owned()
-    }
-
-    /// Sends SET commands, a window at once.
-    fn measure(&mut self, window: u64) -> f64 {
-        let (start, mut done) = (Instant::now(), 0);
-        while start.elapsed() < TURN {
-            let mut commands = Vec::new();
-            for _ in 0..window {
-                let row = self.random.below(ROWS);
-                write!(commands, "*3\r\n$3\r\nSET\r\n$10\r\nrow{row:07}\r\n$8\r\n12345678\r\n").expect("it is memory");
-            }
-            let mut stream = self.stream.try_clone().expect("a socket can be shared");
-            std::thread::scope(|scope| {
-                scope.spawn(move || stream.write_all(&commands).expect("it is connected"));
-                (0..window).for_each(|_| assert_eq!(self.line(), "+OK"));
-            });
-            done += window;
-        }
-        done as f64 / start.elapsed().as_secs_f64()
-    }
-}
-
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
     let redis = arguments.iter().position(|argument| argument == "--redis").and_then(|at| arguments.get(at + 1));
     let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("durable-bench");
     let _ = std::fs::remove_dir_all(&directory);
     std::fs::create_dir_all(&directory).expect("the target directory can be used");
-    println!("sync of 4 KiB at the end of a file: {} us (median)", sync_time(&directory).as_micros());
-    let mut durable = BenchNode::new(Some(&directory));
+    if !arguments.iter().any(|argument| argument == "--only-chains") {
+        one_node(&directory, redis.map(String::as_str));
+    }
+    if let Err(error) = chains::compare(&directory) {
+        println!("chains of two: not measured, {error}");
+    }
+    let _ = std::fs::remove_dir_all(&directory);
+}
+
+/// Measures one node on disk and in memory, the loop with `redb`, and a redis server.
+fn one_node(directory: &Path, redis: Option<&str>) {
+    println!("sync of 4 KiB at the end of a file: {} us (median)", sync_time(directory).as_micros());
+    let mut durable = BenchNode::new(Some(directory));
     let mut memory = BenchNode::new(None);
-    let mut redb = RedbLoop::new(&directory);
-    let mut redis = redis.map(|address| RedisLoop::new(address));
+    let mut redb = RedbLoop::new(directory);
+    let mut redis = redis.map(RedisLoop::new);
     if let Some(redis) = &mut redis {
         let (only, sync) = (redis.setting("appendonly"), redis.setting("appendfsync"));
         println!("redis: appendonly {only}, appendfsync {sync}");
@@ -288,5 +269,4 @@ fn main() {
     }
     let file = std::fs::metadata(directory.join("rows.redb")).map_or(0, |file| file.len());
     println!("file of {ROWS} rows: {} MiB; in parentheses: durable / the other", file >> 20);
-    let _ = std::fs::remove_dir_all(&directory);
 }
