@@ -1,0 +1,108 @@
+//! Translates entries of a program's table into records of remote memory, and back.
+
+use bits::Bits;
+use elastic::cell::CellForm;
+use elastic::keys::KeyForm;
+use elastic::layout::{LayoutKind, TableLayout};
+use elastic::record::{ActionForm, RecordForm};
+use engine::ActionCall;
+use ir::{ActionId, ElasticSettings, Program};
+
+/// Forms and sizes of an `@elastic` table.
+#[derive(Clone, Debug)]
+pub struct EntryForm {
+    /// The settings of the annotation.
+    pub settings: ElasticSettings,
+    /// Name of the table.
+    pub name: String,
+    /// Number of the table among those of its switch.
+    pub(crate) number: u32,
+    actions: Vec<(ActionId, Vec<u32>)>,
+    key_bytes: usize,
+    records: RecordForm,
+}
+
+impl EntryForm {
+    /// Returns the forms of the `@elastic` tables of a valid program.
+    ///
+    /// # Panics
+    /// If an annotation is not valid.
+    pub fn all(program: &Program) -> Vec<EntryForm> {
+        let tables = program.elastic_tables().expect("a valid program has valid annotations");
+        (0..).zip(tables).map(|(number, settings)| EntryForm::new(program, number, settings)).collect()
+    }
+
+    fn new(program: &Program, number: u32, settings: ElasticSettings) -> EntryForm {
+        let table = &program.tables[settings.table];
+        let widths = |action: ActionId| -> Vec<u32> {
+            program.actions[action].params.iter().map(|param| program.slots[param.slot].width).collect()
+        };
+        let actions = table.actions.iter().map(|action| (action.action, widths(action.action))).collect();
+        let records = table
+            .actions
+            .iter()
+            .map(|action| ActionForm { parameter_bits: widths(action.action), is_default_only: action.default_only });
+        EntryForm {
+            settings,
+            number,
+            name: table.name.clone(),
+            actions,
+            key_bytes: table.keys.iter().map(|key| key.width.div_ceil(8) as usize).sum(),
+            records: RecordForm::new(records.collect()),
+        }
+    }
+
+    /// Returns the form of keys.
+    pub(crate) fn keys(&self) -> KeyForm {
+        KeyForm::Exact { bytes: self.key_bytes }
+    }
+
+    /// Returns the form of records.
+    pub(crate) fn records(&self) -> &RecordForm {
+        &self.records
+    }
+
+    /// Returns the number of cells of the table.
+    pub(crate) fn cells(&self) -> u32 {
+        TableLayout::cells_for(self.settings.entries, self.settings.load_per_mille)
+    }
+
+    /// Returns the kind of layout.
+    pub(crate) fn layout_kind(&self) -> LayoutKind {
+        LayoutKind::Windows { cells: self.settings.window }
+    }
+
+    /// Returns the layout of the table.
+    pub fn layout(&self) -> TableLayout {
+        let cell = CellForm::new(self.key_bytes, self.records.record_bytes());
+        TableLayout::new(self.layout_kind(), cell, self.number, self.cells())
+    }
+
+    /// Returns the record of an action of the table.
+    ///
+    /// # Panics
+    /// If the call is not one of the table's actions with its arguments.
+    pub fn record(&self, call: &ActionCall) -> Vec<u8> {
+        let index = self.actions.iter().position(|(action, _)| *action == call.action);
+        let index = index.expect("entries are checked against the table's actions");
+        let mut record = (index as u16).to_le_bytes()[..self.records.index_bytes()].to_vec();
+        call.args.iter().for_each(|argument| record.extend(argument.to_be_bytes()));
+        record.resize(self.records.record_bytes(), 0);
+        record
+    }
+
+    /// Returns the action of a record; `None` if the record is not valid.
+    pub fn call(&self, record: &[u8]) -> Option<ActionCall> {
+        self.records.validate(record).ok()?;
+        let (index, mut rest) = record.split_at(self.records.index_bytes());
+        let index = index.iter().rev().fold(0, |sum, byte| sum << 8 | usize::from(*byte));
+        let (action, widths) = self.actions.get(index)?;
+        let mut args = Vec::with_capacity(widths.len());
+        for width in widths {
+            let (value, after) = rest.split_at(width.div_ceil(8) as usize);
+            args.push(Bits::from_be_bytes(value, *width));
+            rest = after;
+        }
+        Some(ActionCall { action: *action, args })
+    }
+}

@@ -1,0 +1,121 @@
+//! The connections of a switch with its memory servers, and the ports that lead there.
+
+use std::net::Ipv4Addr;
+
+use elastic::routes::ServerId;
+use rdma::setup::SETUP_PORT;
+use rdma::{FrameList, MemorySession, MemorySessionConfig, Receipt};
+use switch::{Frame, PortId, Time};
+use wire::{ethernet, ipv4, roce};
+
+/// The addresses of a switch in the network of its memory servers. Frames to them do not reach the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SwitchAddress {
+    /// Ethernet address.
+    pub mac: ethernet::Address,
+    /// IP address.
+    pub address: Ipv4Addr,
+}
+
+impl SwitchAddress {
+    /// Returns an IP address with an Ethernet address that is derived from it and locally administered. Memory servers
+    /// derive theirs in the same way.
+    pub fn of(address: Ipv4Addr) -> SwitchAddress {
+        let [a, b, c, d] = address.octets();
+        SwitchAddress { mac: ethernet::Address([0x02, 0x72, a, b, c, d]), address }
+    }
+}
+
+/// A memory server, and the port of the switch that leads to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryServerPort {
+    /// Its IP address.
+    pub address: Ipv4Addr,
+    /// The port.
+    pub port: PortId,
+}
+
+/// The sessions with all servers, by their numbers.
+#[derive(Debug)]
+pub(crate) struct ServerSessions {
+    own: SwitchAddress,
+    sessions: Vec<(PortId, MemorySession)>,
+}
+
+impl ServerSessions {
+    /// Creates sessions, each with a connection for each table, which needs this many bytes of the server's memory.
+    pub fn new(
+        own: SwitchAddress,
+        places: &[MemoryServerPort],
+        bytes: &[Vec<u64>],
+        config: impl Fn(Ipv4Addr) -> MemorySessionConfig,
+    ) -> ServerSessions {
+        let session = |(place, bytes): (&MemoryServerPort, &Vec<u64>)| {
+            (place.port, MemorySession::new(config(place.address), bytes))
+        };
+        ServerSessions { own, sessions: places.iter().zip(bytes).map(session).collect() }
+    }
+
+    /// Returns the session with a server.
+    ///
+    /// # Panics
+    /// If there is no such server.
+    pub fn session(&mut self, server: ServerId) -> &mut MemorySession {
+        &mut self.sessions[usize::from(server.0)].1
+    }
+
+    /// Returns all sessions.
+    pub fn iter(&self) -> impl Iterator<Item = &MemorySession> {
+        self.sessions.iter().map(|(_, session)| session)
+    }
+
+    /// Returns all sessions, to change.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut MemorySession> {
+        self.sessions.iter_mut().map(|(_, session)| session)
+    }
+
+    /// Returns the time at which a session has something to do.
+    pub fn next_deadline(&self) -> Option<Time> {
+        self.iter().filter_map(MemorySession::next_deadline).min()
+    }
+
+    /// Takes a frame that arrived on a port, if it has the form of a memory server's frame to this switch. Returns
+    /// whether it has. Late frames of earlier connections and frames from ports without a server are taken, too, so
+    /// that they do not reach the program. Frames of a server are accepted only on its own port.
+    #[inline]
+    pub fn take(&mut self, now: Time, port: PortId, frame: &[u8]) -> bool {
+        if !self.is_own(frame) {
+            return false;
+        }
+        for (_, session) in self.sessions.iter_mut().filter(|(of_server, _)| *of_server == port) {
+            if session.on_frame(now, frame) == Receipt::Ours {
+                break;
+            }
+        }
+        true
+    }
+
+    /// Whether a frame is for the address of the switch, and for a UDP port of memory servers. The ports follow an
+    /// IP header of 20 bytes: memory servers send no options.
+    #[inline]
+    fn is_own(&self, frame: &[u8]) -> bool {
+        const IP: usize = ethernet::HEADER_LEN;
+        let Some(head) = frame.get(..IP + ipv4::HEADER_LEN + 4) else { return false };
+        let port = u16::from_be_bytes([head[IP + 22], head[IP + 23]]);
+        head[12..14] == ethernet::IPV4.to_be_bytes()
+            && head[IP + 9] == ipv4::UDP
+            && head[IP + 16..IP + 20] == self.own.address.octets()
+            && (port == roce::PORT || port == SETUP_PORT)
+    }
+
+    /// Sends what may be sent now.
+    pub fn transmit(&mut self, now: Time, frames: &mut Vec<Frame>) {
+        let mut list = FrameList::default();
+        for (port, session) in &mut self.sessions {
+            session.transmit(now, &mut list);
+            while let Some(data) = list.pop() {
+                frames.push(Frame { port: *port, data });
+            }
+        }
+    }
+}

@@ -1,0 +1,528 @@
+//! The wrapper: what happens around each step of the switch inside.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::Ipv4Addr;
+
+use elastic::admission::{CacheConfig, CacheCounts, SketchConfig};
+use elastic::cell::CellSecret;
+use elastic::lookups::{LookupCounts, LookupLimits};
+use elastic::placement::PlacementRule;
+use elastic::routes::{MemoryServer, ServerId, UnmeteredLinks, target_arcs};
+use elastic::table::{TableCounts, TableLimits};
+use elastic::{
+    ElasticDrop, ElasticMutation, ElasticTable, EntryKey, LookupOutcome, LookupStart, MemoryToken, TableConfig,
+    TableEffect,
+};
+use engine::{RowState, StateRow};
+use ir::Program;
+use rdma::setup::ConnectRefusal;
+use rdma::{MemorySession, MemorySessionConfig, RequesterConfig, RequesterCounts, SessionEvent};
+use rng::SplitMix64;
+use switch::{DropReason, Frame, RowSwitch, Time};
+use wire::roce::Mtu;
+
+use crate::entry_form::EntryForm;
+use crate::servers::{MemoryServerPort, ServerSessions, SwitchAddress};
+
+/// Maximum number of servers.
+const MAX_SERVERS: usize = 64;
+
+/// Most copies of a cell, which `elastic` supports.
+const MAX_REPLICAS: u32 = 4;
+
+/// Cells that a call visits to place changes.
+const WORK_BUDGET: u32 = 1 << 17;
+
+/// Maximum number of rounds of a step. What is left is done in the next one.
+const MAX_ROUNDS: usize = 256;
+
+/// Number of resident entries that are examined after each answer.
+const SWEEP_PER_ANSWER: usize = 2;
+
+/// A time that is never reached.
+const NEVER: Time = Time::from_ns(u64::MAX);
+
+/// Settings of the wrapper.
+#[derive(Clone, Debug)]
+pub struct ElasticConfig {
+    /// Addresses of the switch.
+    pub own: SwitchAddress,
+    /// The memory servers.
+    pub servers: Vec<MemoryServerPort>,
+    /// Copies of each cell, from 1 to 4, and at most one for each server.
+    pub replicas: u32,
+    /// Maximum number of packets that wait for entries. Further ones are dropped and counted.
+    pub max_parked: usize,
+    /// Maximum payload of a packet of RoCEv2.
+    pub mtu: Mtu,
+    /// Time after which a request for memory is repeated, in nanoseconds.
+    pub retry_ns: u64,
+    /// Limits of READs and WRITEs.
+    pub requester: RequesterConfig,
+}
+
+impl ElasticConfig {
+    /// Returns the settings for these servers: two copies if there are several servers.
+    pub fn new(own: SwitchAddress, servers: Vec<MemoryServerPort>) -> ElasticConfig {
+        ElasticConfig {
+            own,
+            replicas: servers.len().clamp(1, 2) as u32,
+            servers,
+            max_parked: 4096,
+            mtu: Mtu::Mtu1024,
+            retry_ns: 10_000_000,
+            requester: RequesterConfig::default(),
+        }
+    }
+}
+
+/// Reason that the tables of a program cannot lie in the memory of servers.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ElasticError {
+    /// The program has no elastic table.
+    #[error("the program has no @elastic table, so there is nothing to put into the memory of servers")]
+    NoTable,
+    /// There are no servers, or too many.
+    #[error("there are {0} memory servers; there can be 1 to {MAX_SERVERS}")]
+    Servers(usize),
+    /// The number of copies.
+    #[error("there cannot be {0} copies: choose 1 to {MAX_REPLICAS}, and at most one for each memory server")]
+    Replicas(u32),
+}
+
+/// The state of a table in numbers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ElasticCounts {
+    /// Name of the table.
+    pub table: String,
+    /// Number of entries.
+    pub entries: usize,
+    /// READs, WRITEs and drops.
+    pub table_counts: TableCounts,
+    /// Lookups, and packets that joined them. The wrapper asks once for all packets of a key.
+    pub lookups: LookupCounts,
+    /// The cache.
+    pub cache: CacheCounts,
+    /// Whether every change is in all copies.
+    pub is_settled: bool,
+}
+
+/// The state of the connections with a server in numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ServerCounts {
+    /// Its address.
+    pub address: Ipv4Addr,
+    /// Number of open connections, of one for each table.
+    pub connections: usize,
+    /// Packets of READs and WRITEs.
+    pub requests: RequesterCounts,
+    /// The reason for which it refused memory, if it has not lent any since.
+    pub refusal: Option<ConnectRefusal>,
+}
+
+/// A table in the memory of servers.
+struct RemoteTable {
+    form: EntryForm,
+    /// Its group among the rows of the switch inside.
+    group: u32,
+    table: ElasticTable<StateRow>,
+}
+
+/// A switch with tables in the memory of servers.
+pub struct ElasticSwitch<S> {
+    pub(crate) inner: S,
+    tables: Vec<RemoteTable>,
+    pub(crate) servers: ServerSessions,
+    random: SplitMix64,
+    /// Entries in the tables inside, in the order in which they are looked at.
+    residents: BTreeSet<StateRow>,
+    sweep: VecDeque<StateRow>,
+    /// Entries whose packets wait for further ones, with the number of these.
+    awaited_keys: BTreeMap<StateRow, usize>,
+    /// For each awaited key, the entries that are kept for its packets.
+    kept_for: BTreeMap<StateRow, BTreeSet<StateRow>>,
+    /// Keys whose answers have not come.
+    asked: BTreeSet<StateRow>,
+    /// The next deadline; before it, only answers, waiting packets and changes of ledgers need work.
+    quiet_until: Time,
+}
+
+impl<S: RowSwitch> ElasticSwitch<S> {
+    /// Wraps a switch whose program has elastic tables. Their existing entries move to the servers. `secret`
+    /// authenticates memory; it is random and known to nobody else. Numbers that others see are drawn from `seed`,
+    /// which must not tell the secret.
+    ///
+    /// # Errors
+    /// If the program has no such tables, or the configuration does not fit.
+    pub fn new(
+        mut inner: S,
+        config: &ElasticConfig,
+        secret: [u64; 2],
+        seed: u64,
+    ) -> Result<ElasticSwitch<S>, ElasticError> {
+        let program = std::sync::Arc::clone(inner.program());
+        let forms = EntryForm::all(&program);
+        if forms.is_empty() {
+            return Err(ElasticError::NoTable);
+        }
+        let count = config.servers.len();
+        if !(1..=MAX_SERVERS).contains(&count) {
+            return Err(ElasticError::Servers(count));
+        }
+        if !(1..=MAX_REPLICAS.min(count as u32)).contains(&config.replicas) {
+            return Err(ElasticError::Replicas(config.replicas));
+        }
+        let random = SplitMix64::new(seed);
+        let secret = CellSecret { k0: secret[0], k1: secret[1] };
+        inner.own_rows(config.max_parked);
+        let mut tables = Vec::new();
+        let mut sizes = vec![Vec::new(); count];
+        for form in forms {
+            let needed = needed_bytes(&form, config.replicas, count);
+            sizes.iter_mut().for_each(|sizes| sizes.push(needed));
+            let mut table = ElasticTable::new(table_config(&form, config), secret);
+            let lent = (0..count).map(|id| MemoryServer { id: ServerId(id as u16), base: 0, bytes: needed });
+            table.set_servers(&lent.collect::<Vec<_>>()).expect("each server lends what its share takes");
+            let group = inner.objects().elastic_group(form.settings.table).expect("its rows are under ownership");
+            tables.push(RemoteTable { form, group, table });
+        }
+        let ElasticConfig { own, mtu, retry_ns, requester, .. } = *config;
+        let session = |server| {
+            let SwitchAddress { mac, address } = own;
+            MemorySessionConfig { mac, address, server, mtu, retry_ns, requester }
+        };
+        Ok(ElasticSwitch {
+            servers: ServerSessions::new(own, &config.servers, &sizes, session),
+            inner,
+            tables,
+            random,
+            residents: BTreeSet::new(),
+            sweep: VecDeque::new(),
+            awaited_keys: BTreeMap::new(),
+            kept_for: BTreeMap::new(),
+            asked: BTreeSet::new(),
+            quiet_until: Time::ZERO,
+        })
+    }
+
+    /// Gives the servers up, and returns the switch inside. Packets that wait are dropped and counted.
+    pub fn into_inner(mut self) -> S {
+        self.inner.drop_all_parked(DropReason::TableWaitEnded);
+        self.inner
+    }
+
+    /// Returns the state of each table in numbers.
+    pub fn counts(&self) -> Vec<ElasticCounts> {
+        let counts = |remote: &RemoteTable| ElasticCounts {
+            table: remote.form.name.clone(),
+            entries: remote.table.len(),
+            table_counts: remote.table.counts(),
+            lookups: remote.table.lookup_counts(),
+            cache: remote.table.cache_counts(),
+            is_settled: remote.table.is_settled(),
+        };
+        self.tables.iter().map(counts).collect()
+    }
+
+    /// Returns the number of entries in the tables inside.
+    pub fn residents(&self) -> usize {
+        self.residents.len()
+    }
+
+    /// Returns the state of the connections with each server in numbers.
+    pub fn server_counts(&self) -> Vec<ServerCounts> {
+        let counts = |session: &MemorySession| ServerCounts {
+            address: session.server(),
+            connections: session.open_connections(),
+            requests: *session.counts(),
+            refusal: session.refusal(),
+        };
+        self.servers.iter().map(counts).collect()
+    }
+
+    /// Begins a step.
+    #[inline]
+    pub(crate) fn begin_step(&mut self, now: Time, output: &mut Vec<Frame>) {
+        if now >= self.quiet_until || self.inner.objects().has_ledger_changes() {
+            self.advance(now, output);
+        }
+    }
+
+    /// Ends a step of the switch inside. `has_answers` says that servers sent frames.
+    #[inline]
+    pub(crate) fn end_step(&mut self, now: Time, has_answers: bool, output: &mut Vec<Frame>) {
+        if has_answers || self.inner.has_waiting() {
+            self.advance(now, output);
+        }
+    }
+
+    /// Returns the time at which there is something to do.
+    pub(crate) fn next_deadline(&self) -> Option<Time> {
+        let is_due = self.inner.objects().has_ledger_changes() || self.quiet_until == Time::ZERO;
+        if is_due { Some(Time::ZERO) } else { self.servers.next_deadline() }
+    }
+
+    /// Does everything that can be done now.
+    fn advance(&mut self, now: Time, output: &mut Vec<Frame>) {
+        let (servers, random) = (&mut self.servers, &mut self.random);
+        servers.iter_mut().for_each(|session| session.tick(now, random));
+        for _ in 0..MAX_ROUNDS {
+            self.take_changes();
+            self.take_awaited(now, output);
+            self.tables.iter_mut().for_each(|remote| remote.table.work(WORK_BUDGET));
+            let mut has_acted = self.take_completions(now);
+            has_acted |= self.perform_effects(now, output);
+            // Frames that may be sent now may fail at once.
+            self.servers.transmit(now, output);
+            let has_work = self.tables.iter().any(|remote| remote.table.has_work());
+            if !has_acted && !has_work && !self.inner.has_waiting() {
+                self.quiet_until = self.servers.next_deadline().unwrap_or(NEVER);
+                return;
+            }
+        }
+        self.quiet_until = Time::ZERO;
+    }
+
+    /// Gives the changes of the control plane to the tables.
+    fn take_changes(&mut self) {
+        for change in self.inner.objects_mut().take_ledger_changes() {
+            let remote = self.tables.iter_mut().find(|remote| remote.form.settings.table == change.table);
+            let remote = remote.expect("each table with a ledger is remote");
+            let key = EntryKey { bytes: &change.key, prefix_length: None };
+            let result = match &change.call {
+                None => remote.table.delete(key),
+                Some(call) => {
+                    let record = remote.form.record(call);
+                    if remote.table.record(key).is_some() {
+                        remote.table.modify(key, &record)
+                    } else {
+                        remote.table.insert(key, &record)
+                    }
+                }
+            };
+            // The ledger has checked everything, and the limits of the table are those of the ledger.
+            result.unwrap_or_else(|fault| panic!("a change of the ledger was refused: {fault:?}"));
+        }
+    }
+
+    /// Looks up the keys for which packets began to wait.
+    fn take_awaited(&mut self, now: Time, output: &mut Vec<Frame>) {
+        let awaited = self.inner.take_awaited();
+        self.look_up_all(now, awaited, output);
+    }
+
+    /// Looks up keys, and those for which their packets wait then.
+    fn look_up_all(&mut self, now: Time, rows: Vec<StateRow>, output: &mut Vec<Frame>) {
+        let mut rows: VecDeque<StateRow> = rows.into();
+        while let Some(row) = rows.pop_front() {
+            rows.extend(self.look_up(now, row, output));
+        }
+    }
+
+    /// Looks up a key for which packets wait. Returns further keys for which these packets wait now.
+    fn look_up(&mut self, now: Time, row: StateRow, output: &mut Vec<Frame>) -> Vec<StateRow> {
+        // The packets may have run meanwhile.
+        if self.inner.parked(row) == 0 || !self.asked.insert(row) {
+            return Vec::new();
+        }
+        let Some(number) = self.tables.iter().position(|remote| remote.group == row.group) else { return Vec::new() };
+        let Some(key) = self.inner.objects().row_key(row) else { return Vec::new() };
+        match self.tables[number].table.lookup(key, row, &mut UnmeteredLinks) {
+            LookupStart::Waiting => Vec::new(),
+            LookupStart::Answered { packet, outcome } => self.answer(now, number, packet, &outcome, output),
+        }
+    }
+
+    /// Passes completions and connection changes to the tables. Returns whether there were any.
+    fn take_completions(&mut self, now: Time) -> bool {
+        let mut has_acted = false;
+        for (number, session) in self.servers.iter_mut().enumerate() {
+            let server = ServerId(number as u16);
+            while let Some(event) = session.next_event(now) {
+                has_acted = true;
+                let (SessionEvent::Up(slot) | SessionEvent::Down(slot) | SessionEvent::Completed(slot, _)) = event;
+                let table = &mut self.tables[slot as usize].table;
+                match event {
+                    SessionEvent::Up(_) => table.server_up(server, &mut UnmeteredLinks),
+                    SessionEvent::Down(_) => table.server_down(server, &mut UnmeteredLinks),
+                    SessionEvent::Completed(_, token) => {
+                        table.completed(MemoryToken(token), session.answer(), &mut UnmeteredLinks);
+                    }
+                }
+            }
+        }
+        has_acted
+    }
+
+    /// Performs the effects of the tables. Returns whether there were any.
+    fn perform_effects(&mut self, now: Time, output: &mut Vec<Frame>) -> bool {
+        let mut has_acted = false;
+        for number in 0..self.tables.len() {
+            let slot = number as u32;
+            while let Some(effect) = self.tables[number].table.next_event() {
+                has_acted = true;
+                match effect {
+                    TableEffect::Read { server, address, bytes, token } => {
+                        self.servers.session(server).read(slot, token.0, address, bytes);
+                    }
+                    TableEffect::Write { server, address, data, token } => {
+                        self.servers.session(server).write(slot, token.0, address, data);
+                    }
+                    TableEffect::Answer { packet, outcome } => {
+                        let awaited = self.answer(now, number, packet, &outcome, output);
+                        self.look_up_all(now, awaited, output);
+                    }
+                }
+            }
+        }
+        has_acted
+    }
+
+    /// Runs the packets that wait for a key, or drops them. Returns the keys for which they wait now.
+    fn answer(
+        &mut self,
+        now: Time,
+        number: usize,
+        row: StateRow,
+        outcome: &LookupOutcome,
+        output: &mut Vec<Frame>,
+    ) -> Vec<StateRow> {
+        self.asked.remove(&row);
+        let mut is_added = false;
+        match outcome {
+            LookupOutcome::Hit(record) => {
+                let call = self.tables[number].form.call(record);
+                self.inner.objects_mut().advance_clock(now.as_ns());
+                is_added = call.is_some_and(|call| self.inner.objects_mut().add_row_entry(row, call));
+                if is_added {
+                    self.inner.resume(row);
+                } else {
+                    self.inner.drop_parked(row, DropReason::NoMemoryAnswer);
+                }
+            }
+            LookupOutcome::Miss => self.inner.resume_without(row, usize::MAX),
+            LookupOutcome::Dropped(reason) => self.inner.drop_parked(row, drop_reason(*reason)),
+        }
+        self.inner.step(now, &mut Vec::new(), output);
+        let awaited = self.inner.take_awaited();
+        self.settle(row, is_added, &awaited);
+        if !is_added {
+            self.forget_unless_awaited(row);
+        }
+        self.sweep();
+        awaited
+    }
+
+    /// Ends the wait for a key. The entries that were kept for it, and its own if there is one, are kept as long as
+    /// their packets wait for other keys.
+    fn settle(&mut self, row: StateRow, is_added: bool, awaited: &[StateRow]) {
+        let mut held = self.kept_for.remove(&row).unwrap_or_default();
+        if is_added && held.insert(row) {
+            *self.awaited_keys.entry(row).or_default() += 1;
+        }
+        for other in awaited.iter().filter(|other| **other != row) {
+            let kept_for = self.kept_for.entry(*other).or_default();
+            for entry in held.iter().filter(|entry| kept_for.insert(**entry)) {
+                *self.awaited_keys.entry(*entry).or_default() += 1;
+            }
+        }
+        for entry in held {
+            if let Some(count) = self.awaited_keys.get_mut(&entry) {
+                *count -= 1;
+                if *count == 0 {
+                    self.awaited_keys.remove(&entry);
+                }
+            }
+            self.retain(entry);
+        }
+    }
+
+    /// Retains an entry of a table inside if it is needed, else removes it.
+    fn retain(&mut self, row: StateRow) {
+        if self.is_needed(row) {
+            if self.residents.insert(row) {
+                self.sweep.push_back(row);
+            }
+            return;
+        }
+        self.residents.remove(&row);
+        self.forget_unless_awaited(row);
+    }
+
+    fn forget_unless_awaited(&mut self, row: StateRow) {
+        if self.inner.parked(row) == 0 {
+            self.inner.objects_mut().forget_row(row);
+        }
+    }
+
+    /// Examines some entries of the tables inside, and removes those that are no longer popular.
+    fn sweep(&mut self) {
+        for _ in 0..SWEEP_PER_ANSWER {
+            let Some(row) = self.sweep.pop_front() else { return };
+            if self.residents.remove(&row) {
+                self.retain(row);
+            }
+        }
+    }
+
+    fn is_needed(&self, row: StateRow) -> bool {
+        if self.awaited_keys.contains_key(&row) {
+            return true;
+        }
+        let objects = self.inner.objects();
+        let Some(key) = objects.row_key(row).filter(|_| objects.row_state(row) == RowState::Shared) else {
+            return false;
+        };
+        self.tables.iter().any(|remote| remote.group == row.group && remote.table.is_cached(key))
+    }
+}
+
+/// Returns the bytes that the tables of a valid program need of each server, with these numbers of copies and servers.
+pub fn bytes_per_server(program: &Program, replicas: u32, servers: usize) -> u64 {
+    EntryForm::all(program).iter().map(|form| needed_bytes(form, replicas, servers)).sum()
+}
+
+/// Returns the bytes that a table needs of each server.
+fn needed_bytes(form: &EntryForm, replicas: u32, servers: usize) -> u64 {
+    let layout = form.layout();
+    // Servers with the same memory have about the same shares.
+    let lent: Vec<MemoryServer> =
+        (0..servers).map(|id| MemoryServer { id: ServerId(id as u16), base: 0, bytes: 1 << 48 }).collect();
+    let arcs = target_arcs(&layout, replicas, &lent).expect("each server lends more than the whole table");
+    let of = |server: &MemoryServer| {
+        let own = arcs.iter().filter(|target| target.server == server.id);
+        own.map(|target| layout.copy_bytes(target.arc.cells)).sum::<u64>()
+    };
+    lent.iter().map(of).max().unwrap_or(0)
+}
+
+fn table_config(form: &EntryForm, config: &ElasticConfig) -> TableConfig {
+    let entries = form.settings.entries;
+    let lookups = LookupLimits { lookups: config.max_parked, packets: config.max_parked };
+    TableConfig {
+        table: form.number,
+        keys: form.keys(),
+        records: form.records().clone(),
+        layout: form.layout_kind(),
+        rule: PlacementRule::default(),
+        cells: form.cells(),
+        entries,
+        replicas: config.replicas,
+        // The secret is new, so there were no epochs under it.
+        first_epoch: 1,
+        sketch: SketchConfig::default(),
+        cache: CacheConfig { entries: form.settings.cache as usize, ..CacheConfig::default() },
+        // The ledger has accepted what the table gets, so nothing may be refused here.
+        limits: TableLimits { lookups, changes: usize::MAX, stash: usize::MAX, ..TableLimits::default() },
+        mutation: ElasticMutation::default(),
+    }
+}
+
+fn drop_reason(reason: ElasticDrop) -> DropReason {
+    match reason {
+        ElasticDrop::Full => DropReason::TableQueueFull,
+        ElasticDrop::NoServer | ElasticDrop::LinkBusy => DropReason::NoMemoryServer,
+        ElasticDrop::NoAnswer | ElasticDrop::BadKey => DropReason::NoMemoryAnswer,
+        ElasticDrop::Drained => DropReason::TableWaitEnded,
+    }
+}

@@ -1,0 +1,5 @@
+//! The integration tests of `elastic_switch`, in one binary, so that their dependencies are linked once.
+
+mod random;
+mod rig;
+mod tables;

@@ -1,0 +1,283 @@
+//! A switch, its memory servers, and the links between them, which lose and delay frames.
+
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+
+use bits::Bits;
+use compiler::Source;
+use elastic_switch::{ElasticConfig, ElasticSwitch, MemoryServerPort, SwitchAddress};
+use engine::{ActionCall, ActionSpec, EntryError, TableEntry};
+use ir::{KeyValue, TableId};
+use rdma::{FrameList, MemoryNode, MemoryNodeConfig};
+use rng::SplitMix64;
+use switch::{Device, Egress, Frame, HeadroomBuf, PacketSwitch, PortId, SwitchControl, Time};
+use v1model::{Config, Executor, Switch, V1Model};
+use wire::ethernet;
+
+/// Port of the first memory server.
+const FIRST_SERVER: u32 = 3;
+
+/// A packet of the program `chain.p4`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request {
+    pub id: u16,
+    pub key: u16,
+    pub first: u16,
+    pub second: u16,
+    pub number: u32,
+}
+
+impl Request {
+    fn to_bytes(self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for field in [self.id, self.key, self.first, self.second] {
+            bytes.extend_from_slice(&field.to_be_bytes());
+        }
+        bytes.extend_from_slice(&self.number.to_be_bytes());
+        bytes
+    }
+
+    fn parse(bytes: &[u8]) -> Request {
+        let at = |at: usize| u16::from_be_bytes([bytes[at], bytes[at + 1]]);
+        let number = u32::from_be_bytes(bytes[8..12].try_into().expect("four bytes"));
+        Request { id: at(0), key: at(2), first: at(4), second: at(6), number }
+    }
+}
+
+/// Properties of a run.
+#[derive(Clone, Copy, Debug)]
+pub struct RigSettings {
+    pub executor: Executor,
+    /// Whether packets come in batches, in place.
+    pub in_place: bool,
+    pub servers: usize,
+    /// Entries of each cache.
+    pub cache: u32,
+    /// Frames of a thousand between switch and servers that are lost.
+    pub loss_per_mille: u64,
+    /// Whether frames between them overtake each other. A connection gives up when seven attempts bring no progress, so
+    /// that is a fault of a link, as losses are.
+    pub is_reordered: bool,
+    pub max_parked: usize,
+    pub seed: u64,
+    /// The port on which frames of all servers arrive, if it is not that of each.
+    pub answers_on: Option<PortId>,
+}
+
+impl Default for RigSettings {
+    fn default() -> RigSettings {
+        RigSettings {
+            executor: Executor::Interpreter,
+            in_place: false,
+            servers: 2,
+            cache: 0,
+            loss_per_mille: 0,
+            is_reordered: false,
+            max_parked: 4096,
+            seed: 1,
+            answers_on: None,
+        }
+    }
+}
+
+pub struct Rig {
+    pub settings: RigSettings,
+    pub switch: ElasticSwitch<Switch>,
+    servers: Vec<Option<MemoryNode>>,
+    random: SplitMix64,
+    pub now: Time,
+    /// Frames under way by time and order: to a server, or to the switch from a server.
+    wires: BTreeMap<(Time, u64), (bool, usize, Vec<u8>)>,
+    /// The last arrival in each direction of each wire.
+    last: BTreeMap<(bool, usize), Time>,
+    sent: u64,
+    /// Packets that left, with their times.
+    pub left: Vec<(Time, Request)>,
+}
+
+fn node(server: usize) -> MemoryNode {
+    MemoryNode::new(MemoryNodeConfig {
+        mac: ethernet::Address([2, 0, 0, 0, 1, server as u8]),
+        address: address(server),
+        bytes: 1 << 20,
+        connections: 8,
+    })
+}
+
+fn address(server: usize) -> Ipv4Addr {
+    Ipv4Addr::new(10, 9, 0, server as u8 + 1)
+}
+
+/// Returns the switch without servers.
+pub fn plain_switch(settings: RigSettings) -> Switch {
+    let text = include_str!("../../testdata/chain.p4").replace("CACHE", &settings.cache.to_string());
+    let program = Arc::new(compiler::expect_program(&Source::new("chain.p4", &text), &V1Model).ir);
+    let config = Config { executor: settings.executor, ..Config::with_ports(FIRST_SERVER + settings.servers as u32) };
+    Switch::new(program, config).expect("the program fits the switch")
+}
+
+/// Returns the table with this name.
+pub fn table(switch: &dyn SwitchControl, name: &str) -> TableId {
+    let mut tables = switch.program().tables.iter();
+    tables.find(|(_, table)| table.name.ends_with(name)).expect("the program has it").0
+}
+
+/// Returns an entry. `two` has one action, and `one` runs the second of its actions if there is a `second` value.
+pub fn entry(switch: &dyn SwitchControl, table: TableId, key: u16, values: &[u16]) -> TableEntry {
+    let action = switch.program().tables[table].actions[values.len() - 1].action;
+    let bits = |value: &u16| Bits::new(u128::from(*value), 16);
+    TableEntry::new(vec![KeyValue::Exact(bits(&key))], 0, action, values.iter().map(bits).collect())
+}
+
+impl Rig {
+    pub fn new(settings: RigSettings) -> Rig {
+        Rig::of(plain_switch(settings), settings)
+    }
+
+    /// Wraps a switch, which may have entries.
+    pub fn of(switch: Switch, settings: RigSettings) -> Rig {
+        let own = SwitchAddress { mac: ethernet::Address([2, 0, 0, 0, 0, 1]), address: Ipv4Addr::new(10, 9, 1, 1) };
+        let place =
+            |server: usize| MemoryServerPort { address: address(server), port: PortId(FIRST_SERVER + server as u32) };
+        let mut config = ElasticConfig::new(own, (0..settings.servers).map(place).collect());
+        config.max_parked = settings.max_parked;
+        let mut random = SplitMix64::new(settings.seed);
+        let secret = [random.next_u64(), random.next_u64()];
+        let switch = ElasticSwitch::new(switch, &config, secret, random.next_u64()).expect("the program has tables");
+        let servers = (0..settings.servers).map(|server| Some(node(server))).collect();
+        let (wires, last, left) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
+        Rig { settings, switch, servers, random, now: Time::ZERO, wires, last, sent: 0, left }
+    }
+
+    /// Writes the entry of a key, or deletes it if there are no values.
+    pub fn write(&mut self, name: &str, key: u16, values: &[u16]) {
+        let table = table(&self.switch, name);
+        let keys = vec![KeyValue::Exact(Bits::new(u128::from(key), 16))];
+        let written = if values.is_empty() {
+            self.switch.objects_mut().delete(table, &keys, 0)
+        } else {
+            let entry = entry(&self.switch, table, key, values);
+            let objects = self.switch.objects_mut();
+            match objects.get(table, &keys, 0) {
+                Ok(_) => objects.modify(table, entry),
+                Err(_) => objects.insert(table, entry),
+            }
+        };
+        assert!(matches!(written, Ok(()) | Err(EntryError::NotFound)), "{written:?}");
+    }
+
+    /// Returns the values of an entry as the control plane reads them.
+    pub fn read(&self, name: &str, key: u16) -> Option<Vec<u16>> {
+        let keys = [KeyValue::Exact(Bits::new(u128::from(key), 16))];
+        let installed = self.switch.objects().get(table(&self.switch, name), &keys, 0).ok()?;
+        let ActionSpec::Direct(ActionCall { args, .. }) = installed.entry.action else { panic!("there is no profile") };
+        Some(args.iter().map(|argument| argument.low_u64() as u16).collect())
+    }
+
+    /// Kills a server, or starts it with empty memory.
+    pub fn set_running(&mut self, server: usize, is_running: bool) {
+        self.servers[server] = is_running.then(|| node(server));
+    }
+
+    /// Gives a packet to the switch now.
+    pub fn send(&mut self, id: u16, key: u16) {
+        let request = Request { id, key, first: 0xffff, second: 0xffff, number: 0 };
+        self.give(PortId(1), request.to_bytes());
+    }
+
+    fn give(&mut self, port: PortId, data: Vec<u8>) {
+        if self.settings.in_place {
+            let (mut batch, mut output) = (vec![HeadroomBuf::new(&data, 64)], Vec::new());
+            self.switch.step_in_place(self.now, port, &mut batch, &mut output);
+            for egress in output {
+                match egress {
+                    Egress::Owned(frame) => self.take(frame),
+                    Egress::InPlace { index, port } => {
+                        let data = batch[index].bytes().to_vec();
+                        self.take(Frame { port, data });
+                    }
+                }
+            }
+        } else {
+            let (mut input, mut output) = (vec![Frame { port, data }], Vec::new());
+            self.switch.step(self.now, &mut input, &mut output);
+            output.into_iter().for_each(|frame| self.take(frame));
+        }
+    }
+
+    /// Takes a frame that the switch sent.
+    fn take(&mut self, frame: Frame) {
+        match frame.port.0.checked_sub(FIRST_SERVER) {
+            Some(server) => self.put_on_wire(true, server as usize, frame.data),
+            None => self.left.push((self.now, Request::parse(&frame.data))),
+        }
+    }
+
+    fn put_on_wire(&mut self, to_server: bool, server: usize, data: Vec<u8>) {
+        if self.random.below(1000) < self.settings.loss_per_mille {
+            return;
+        }
+        self.sent += 1;
+        let mut at = self.now.after_ns(2_000 + self.random.below(3_000));
+        if !self.settings.is_reordered {
+            let last = self.last.entry((to_server, server)).or_insert(at);
+            at = at.max(*last);
+            *last = at;
+        }
+        self.wires.insert((at, self.sent), (to_server, server, data));
+    }
+
+    /// Runs until a time.
+    pub fn run_until(&mut self, end: Time) {
+        loop {
+            let of_switch = self.switch.next_event().map(|at| at.max(self.now));
+            let of_wires = self.wires.keys().next().map(|(at, _)| *at);
+            let Some(next) = of_switch.into_iter().chain(of_wires).min().filter(|next| *next <= end) else { break };
+            self.now = next;
+            if of_wires == Some(next) {
+                let ((..), (to_server, server, data)) = self.wires.pop_first().expect("there is one");
+                if to_server {
+                    self.serve(server, &data);
+                } else {
+                    let own = PortId(FIRST_SERVER + server as u32);
+                    self.give(self.settings.answers_on.unwrap_or(own), data);
+                }
+            } else {
+                let mut output = Vec::new();
+                self.switch.step(self.now, &mut Vec::new(), &mut output);
+                output.into_iter().for_each(|frame| self.take(frame));
+            }
+        }
+        self.now = end;
+    }
+
+    /// Runs for a time in milliseconds.
+    pub fn run_ms(&mut self, ms: u64) {
+        self.run_until(self.now.after_ns(ms * 1_000_000));
+    }
+
+    fn serve(&mut self, server: usize, data: &[u8]) {
+        let mut frames = FrameList::default();
+        let Some(node) = &mut self.servers[server] else { return };
+        node.on_frames(&mut self.random, &[data], &mut frames);
+        while let Some(frame) = frames.pop() {
+            self.put_on_wire(false, server, frame);
+        }
+    }
+
+    /// Returns the READs that a running server has executed.
+    pub fn reads(&self, server: usize) -> u64 {
+        self.servers[server].as_ref().map_or(0, |node| node.counts().reads)
+    }
+
+    /// Returns the number of packets that were dropped for this reason.
+    pub fn dropped(&self, reason: &str) -> u64 {
+        self.switch.registry().get(&format!("drop.{reason}")).unwrap_or(0)
+    }
+
+    /// Returns the first and second values of the packets that left since the last call.
+    pub fn take_left(&mut self) -> Vec<(u16, u16, u16)> {
+        self.left.drain(..).map(|(_, request)| (request.id, request.first, request.second)).collect()
+    }
+}

@@ -1,0 +1,209 @@
+//! Tests the effects of single changes and single faults.
+
+use engine::{EntryError, RowState};
+use switch::{PortId, SwitchControl};
+use v1model::Executor;
+
+use crate::rig::{Rig, RigSettings, entry, plain_switch, table};
+
+/// Runs a test in all ways.
+fn in_all_ways(settings: RigSettings, test: impl Fn(Rig)) {
+    for executor in [Executor::Interpreter, Executor::Jit] {
+        for in_place in [false, true] {
+            test(Rig::new(RigSettings { executor, in_place, ..settings }));
+        }
+    }
+}
+
+const NONE: u16 = 0xffff;
+
+#[test]
+fn packets_wait_for_entries_of_both_tables_and_run_once() {
+    in_all_ways(RigSettings::default(), |mut rig| {
+        rig.write("one", 7, &[70]);
+        rig.write("two", 70, &[700]);
+        rig.write("one", 9, &[90, 900]);
+        rig.run_ms(50);
+        assert!(rig.switch.counts().iter().all(|counts| counts.is_settled), "{:?}", rig.switch.counts());
+        for id in 0..3 {
+            rig.send(id, 7);
+        }
+        rig.send(3, 8);
+        rig.send(4, 9);
+        assert!(rig.left.is_empty(), "each of them waits");
+        rig.run_ms(1);
+        let mut left = rig.left.clone();
+        let of_7: Vec<u16> = left.iter().filter(|(_, it)| it.key == 7).map(|(_, it)| it.id).collect();
+        assert_eq!(of_7, [0, 1, 2], "packets of a key leave in order");
+        left.sort_by_key(|(_, request)| request.id);
+        let values: Vec<_> = left.iter().map(|(_, it)| (it.id, it.first, it.second)).collect();
+        // A miss of the first table is one of the second, whose key is still that of the packet.
+        assert_eq!(values, [(0, 70, 700), (1, 70, 700), (2, 70, 700), (3, NONE, NONE), (4, 90, 900)]);
+        let mut numbers: Vec<u32> = left.iter().map(|(_, request)| request.number).collect();
+        numbers.sort_unstable();
+        assert_eq!(numbers, [0, 1, 2, 3, 4], "the register was incremented once for each packet");
+        // Keys 7, 8 and 9 of one table, and 70, 0xffff and 90 of the other: one READ each.
+        assert_eq!(rig.reads(0) + rig.reads(1), 6);
+        assert_eq!(rig.switch.residents(), 0, "nothing is cached");
+    });
+}
+
+#[test]
+fn the_control_plane_reads_what_it_wrote_and_packets_see_it() {
+    in_all_ways(RigSettings::default(), |mut rig| {
+        rig.run_ms(50);
+        rig.write("one", 7, &[70]);
+        // The switch itself knows what the servers may not have yet.
+        rig.send(0, 7);
+        assert_eq!(rig.take_left(), []);
+        rig.run_ms(1);
+        assert_eq!(rig.take_left(), [(0, 70, NONE)]);
+        rig.run_ms(10);
+        rig.send(1, 7);
+        rig.write("one", 7, &[71]);
+        rig.run_ms(1);
+        assert_eq!(rig.take_left(), [(1, 71, NONE)], "the answer is that of its own moment");
+        assert_eq!(rig.read("one", 7), Some(vec![71]));
+        rig.write("one", 7, &[]);
+        rig.send(2, 7);
+        rig.run_ms(1);
+        assert_eq!((rig.take_left(), rig.read("one", 7)), (vec![(2, NONE, NONE)], None));
+        assert_eq!(rig.dropped("table.no-server"), 0);
+    });
+}
+
+#[test]
+fn entries_of_before_move_to_the_servers_and_errors_are_those_of_local_tables() {
+    let settings = RigSettings::default();
+    let mut switch = plain_switch(settings);
+    let one = table(&switch, "one");
+    let first = entry(&switch, one, 1, &[10]);
+    switch.objects_mut().insert(one, first.clone()).unwrap();
+    let mut rig = Rig::of(switch, settings);
+    rig.run_ms(50);
+    assert_eq!(rig.switch.objects_mut().insert(one, first), Err(EntryError::Duplicate));
+    for key in 2..=512 {
+        rig.write("one", key, &[key]);
+    }
+    let more = entry(&rig.switch, one, 513, &[1]);
+    assert_eq!(rig.switch.objects_mut().insert(one, more), Err(EntryError::Full(512)));
+    assert_eq!((rig.switch.objects().entry_count(one), rig.switch.objects().entries(one).count()), (512, 512));
+    rig.run_ms(100);
+    let before = rig.reads(0) + rig.reads(1);
+    for key in 1..=512 {
+        rig.send(key, key);
+        rig.run_ms(1);
+    }
+    assert!(rig.take_left().iter().all(|(id, first, _)| *first == if *id == 1 { 10 } else { *id }));
+    let reads = rig.reads(0) + rig.reads(1) - before;
+    let stash = rig.switch.counts()[0].table_counts.local;
+    assert_eq!(reads + stash, 1024, "each packet looks up two keys");
+    assert!(stash < 20, "{stash} entries have no cell");
+    rig.switch.objects_mut().clear(one).unwrap();
+    rig.send(1, 1);
+    rig.run_ms(1);
+    assert_eq!(rig.take_left(), [(1, NONE, NONE)]);
+}
+
+#[test]
+fn a_server_that_restarts_empty_gives_no_false_miss() {
+    in_all_ways(RigSettings::default(), |mut rig| {
+        for key in 0..100 {
+            rig.write("one", key, &[key + 1000]);
+        }
+        rig.run_ms(50);
+        for server in [0, 1, 0] {
+            rig.set_running(server, false);
+            rig.set_running(server, true);
+            for id in 0..100 {
+                rig.send(id, id);
+            }
+            rig.run_ms(200);
+            let left = rig.take_left();
+            assert_eq!(left.len(), 100, "the other server has all of them");
+            assert!(left.iter().all(|(id, first, _)| *first == id + 1000), "{left:?}");
+        }
+        // Both die: packets are dropped and counted, and no one gets the default action.
+        rig.set_running(0, false);
+        rig.set_running(1, false);
+        for id in 0..100 {
+            rig.send(id, id);
+        }
+        rig.run_ms(200);
+        assert_eq!(rig.take_left(), []);
+        assert_eq!(rig.dropped("table.no-answer") + rig.dropped("table.no-server"), 100);
+        rig.set_running(0, true);
+        rig.run_ms(200);
+        rig.send(5, 5);
+        rig.run_ms(1);
+        assert_eq!(rig.take_left(), [(5, 1005, NONE)]);
+    });
+}
+
+#[test]
+fn popular_entries_need_no_reads_until_they_change() {
+    in_all_ways(RigSettings { cache: 4, servers: 1, ..RigSettings::default() }, |mut rig| {
+        rig.write("one", 7, &[70]);
+        rig.write("two", 70, &[700]);
+        rig.run_ms(50);
+        for id in 0..20 {
+            rig.send(id, 7);
+            rig.run_ms(1);
+        }
+        assert!(rig.take_left().iter().all(|(_, first, second)| (*first, *second) == (70, 700)));
+        // The eighth packet makes its keys popular.
+        assert_eq!((rig.reads(0), rig.switch.residents()), (16, 2));
+        rig.send(20, 7);
+        assert_eq!(rig.take_left(), [(20, 70, 700)], "a popular entry is in the switch");
+        rig.write("two", 70, &[701]);
+        rig.send(21, 7);
+        rig.run_ms(1);
+        assert_eq!(rig.take_left(), [(21, 70, 701)]);
+        rig.write("two", 70, &[]);
+        rig.send(22, 7);
+        rig.run_ms(1);
+        assert_eq!(rig.take_left(), [(22, 70, NONE)]);
+    });
+}
+
+#[test]
+fn packets_beyond_the_limit_are_dropped_and_counted() {
+    in_all_ways(RigSettings { max_parked: 4, servers: 1, ..RigSettings::default() }, |mut rig| {
+        rig.run_ms(50);
+        for id in 0..10 {
+            rig.send(id, id);
+        }
+        rig.run_ms(5);
+        assert_eq!((rig.take_left().len(), rig.dropped("table.queue-full")), (4, 6));
+        // Packets that wait when the switch stops are counted too.
+        rig.send(1, 1);
+        let switch = rig.switch.into_inner();
+        assert_eq!(switch.registry().get("drop.table.stopped"), Some(1));
+    });
+}
+
+#[test]
+fn without_servers_the_entries_are_in_the_switch() {
+    let mut switch = plain_switch(RigSettings::default());
+    let one = table(&switch, "one");
+    let first = entry(&switch, one, 1, &[10]);
+    switch.objects_mut().insert(one, first).unwrap();
+    let mut output = Vec::new();
+    let data = [0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0].to_vec();
+    let mut input = vec![switch::Frame { port: switch::PortId(1), data }];
+    switch::Device::step(&mut switch, switch::Time::ZERO, &mut input, &mut output);
+    assert_eq!(output[0].data[4..6], 10u16.to_be_bytes());
+    assert!(RowState::default() == RowState::Absent && !switch.objects().has_ledger_changes());
+}
+
+#[test]
+fn a_server_is_heard_on_its_own_port_alone() {
+    let elsewhere = RigSettings { servers: 1, answers_on: Some(PortId(1)), ..RigSettings::default() };
+    in_all_ways(elsewhere, |mut rig| {
+        rig.run_ms(50);
+        assert_eq!((rig.switch.server_counts()[0].connections, rig.take_left()), (0, vec![]));
+        rig.settings.answers_on = None;
+        rig.run_ms(50);
+        assert_eq!(rig.switch.server_counts()[0].connections, 2, "one for each table");
+    });
+}
