@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::read::UNLIMITED;
-use crate::topology::{Endpoint, Entries, Lease, Shape, SwitchProgram, Topology};
+use crate::topology::{Endpoint, Entries, Hold, Lease, Shape, SwitchProgram, TinyAccess, Topology};
 
 /// Writes a topology as text that [`crate::read`] reads back as an equal topology, except for its spans.
 pub fn emit(topology: &Topology) -> String {
@@ -21,6 +21,15 @@ pub fn emit(topology: &Topology) -> String {
     if topology.lease != Lease::default() {
         _ = writeln!(text, "lease = \"{}\"", topology.lease.0);
     }
+    if let Some(shards) = topology.shards {
+        _ = writeln!(text, "shards = {shards}");
+    }
+    if let Some((word, _)) = Hold::WORDS.iter().find(|(_, hold)| *hold == topology.hold && *hold != Hold::default()) {
+        _ = writeln!(text, "hold = \"{word}\"");
+    }
+    if let Some((word, _)) = TinyAccess::WORDS.iter().find(|(_, tpp)| *tpp == topology.tpp && *tpp != TinyAccess::Off) {
+        _ = writeln!(text, "tpp = \"{word}\"");
+    }
     if let Some(shape) = uniform {
         _ = writeln!(text, "link = {{ {} }}", fields(&shape, &Shape::default()).join(", "));
     }
@@ -31,6 +40,9 @@ pub fn emit(topology: &Topology) -> String {
         }
         if host.is_store {
             _ = writeln!(text, "\n[stores.{}]", key(&host.name));
+            if host.is_durable {
+                text.push_str("durable = true\n");
+            }
             continue;
         }
         _ = writeln!(text, "\n[hosts.{}]", key(&host.name));
@@ -45,6 +57,9 @@ pub fn emit(topology: &Topology) -> String {
             let one = |(address, mac): &(_, _)| format!("\"{address}\" = \"{mac}\"");
             let all: Vec<String> = host.neighbours.iter().map(one).collect();
             _ = writeln!(text, "neighbours = {{ {} }}", all.join(", "));
+        }
+        if let Some(size) = host.memory {
+            _ = writeln!(text, "memory = \"{size}\"");
         }
         if !host.commands.is_empty() {
             let all: Vec<String> = host.commands.iter().map(|command| string(command)).collect();

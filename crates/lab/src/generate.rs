@@ -211,7 +211,9 @@ impl Build {
                 gateway: None,
                 neighbours: Vec::new(),
                 commands: Vec::new(),
+                memory: None,
                 is_store: false,
+                is_durable: false,
                 span: Span::default(),
             });
             let ends = [End { node: Node::Host(at), port: 0 }, self.port(switch)];

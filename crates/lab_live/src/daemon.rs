@@ -6,7 +6,7 @@ use std::net::TcpListener;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -19,9 +19,11 @@ use crate::controller::{self, ControllerListener};
 use crate::error::failed_to;
 use crate::host_namespace::HostNamespace;
 use crate::live_network::LiveNetwork;
+use crate::member_process::{MemberKind, MemberProcess};
+use crate::neighbours::Neighbours;
 use crate::relaunch::ProcessArguments;
 use crate::run_directory::{ProcessTable, RunDirectory};
-use crate::server::{RequestHandler, SWITCH_TIMEOUT, SwitchHandle};
+use crate::server::{NodeHandle, RequestHandler, SWITCH_TIMEOUT};
 use crate::socket::SocketLimits;
 use crate::switch_process::SwitchProcess;
 use crate::switch_thread::{SwitchCommand, SwitchThread};
@@ -118,10 +120,11 @@ struct LabDaemon<'a, N: ?Sized> {
     processes: Arc<ProcessTable>,
 }
 
-/// The switches of a network, and the threads that run or supervise them.
+/// The switches of a network, its stores and their operator, and the threads that run or supervise them.
 #[derive(Default)]
 struct RunningSwitches {
-    switches: Vec<SwitchHandle>,
+    switches: Vec<NodeHandle>,
+    members: Vec<NodeHandle>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -149,16 +152,23 @@ impl<N: LiveNetwork + ?Sized> LabDaemon<'_, N> {
             }
         }
         let start = Instant::now();
-        let running = if self.settings.isolate {
+        // Their files and sockets must exist before a switch asks for rows.
+        let members = self.start_members(&hosts)?;
+        let mut running = if self.settings.isolate {
             self.start_processes(listeners)?
         } else {
             self.start_threads(listeners, start)?
         };
+        for (name, member) in members {
+            let (sender, commands) = channel();
+            running.run(&name, move || member.supervise(&commands))?;
+            running.members.push(NodeHandle { name, commands: sender, socket: None, fault: Arc::default() });
+        }
         let result = self.serve(&hosts, &running, start, starter);
         host_processes::terminate_in_namespaces(&hosts);
-        for switch in &running.switches {
-            // The switch may have ended already.
-            let _ = switch.commands.send(SwitchCommand::Stop);
+        for node in running.switches.iter().chain(&running.members) {
+            // It may have ended already.
+            let _ = node.commands.send(SwitchCommand::Stop);
         }
         for thread in running.threads {
             thread.join().map_err(|_| LabError::SwitchPanicked)?;
@@ -166,22 +176,60 @@ impl<N: LiveNetwork + ?Sized> LabDaemon<'_, N> {
         result
     }
 
+    /// Starts the stores and their operator, each in a process of its own, and waits until they serve.
+    fn start_members(&self, hosts: &[HostNamespace]) -> Result<Vec<(String, MemberProcess)>, LabError> {
+        let (topology, lab) = (self.topology(), &self.settings.name);
+        if topology.stores().is_empty() {
+            return Ok(Vec::new());
+        }
+        let directory = RunDirectory::cluster(lab);
+        RunDirectory::create_part(&directory)?;
+        if !self.network.create_cluster(&directory)? {
+            return Ok(Vec::new());
+        }
+        self.network.read_cluster(&directory)?;
+        let mut members = Vec::new();
+        for at in topology.stores().chain(topology.operator()) {
+            let host = &topology.hosts[at];
+            let kind = match topology.operator() {
+                Some(operator) if operator == at => MemberKind::Operator,
+                _ => MemberKind::Store { is_durable: host.is_durable },
+            };
+            let (arguments, table) = (Arc::clone(&self.arguments), Arc::clone(&self.processes));
+            let namespace = Arc::clone(&hosts[at].namespace);
+            let mut member = MemberProcess::new((lab, &host.name, kind), namespace, arguments, table);
+            member.start()?;
+            members.push((host.name.clone(), member));
+        }
+        for (_, member) in &mut members {
+            self.expect_wanted()?;
+            member.wait_until_ready()?;
+        }
+        Ok(members)
+    }
+
+    /// Returns a channel of commands for each switch.
+    fn command_channels(&self) -> (Vec<Sender<SwitchCommand>>, Vec<Receiver<SwitchCommand>>) {
+        self.topology().switches.iter().map(|_| channel()).unzip()
+    }
+
     /// Runs every switch in a thread of this process.
     fn start_threads(&self, listeners: Vec<Option<TcpListener>>, start: Instant) -> Result<RunningSwitches, LabError> {
         let mut running = RunningSwitches::default();
         let (ready, all_ready) = channel();
         let seed = self.settings.seed;
-        for (at, listener) in listeners.into_iter().enumerate() {
+        let (senders, receivers) = self.command_channels();
+        for (at, (listener, commands)) in listeners.into_iter().zip(receivers).enumerate() {
             let network = Arc::clone(&self.network);
             let listener = listener.zip(network.endpoint(at)).map(|(listener, endpoint)| {
                 ControllerListener::new(listener, Arc::clone(&network), at, seed, endpoint)
             });
             let ports = veth_links::switch_ports(self.topology(), at, seed)?;
-            let (sender, commands) = channel();
+            let neighbours = Neighbours::new(self.topology(), at, &senders);
             // The threads compile their programs in parallel.
             let ready = ready.clone();
-            running.add(&self.topology().switches[at].name, sender, None, move || {
-                let thread = SwitchThread::new((network, at, seed), listener, ports, commands, start);
+            running.add(&self.topology().switches[at].name, senders[at].clone(), None, move || {
+                let thread = SwitchThread::new((network, at, seed), listener, neighbours, ports, commands, start);
                 // The daemon may have ended already.
                 let _ = ready.send(());
                 thread.run();
@@ -198,23 +246,25 @@ impl<N: LiveNetwork + ?Sized> LabDaemon<'_, N> {
     /// Runs every switch in a process of its own.
     fn start_processes(&self, listeners: Vec<Option<TcpListener>>) -> Result<RunningSwitches, LabError> {
         let (topology, lab) = (self.topology(), &self.settings.name);
+        let (senders, receivers) = self.command_channels();
         let mut processes = Vec::new();
         for (at, listener) in listeners.into_iter().enumerate() {
             let name = &topology.switches[at].name;
             let files = (RunDirectory::switch_socket(lab, at), RunDirectory::log(lab, name));
             let ports = topology.ports(at).into_iter().map(|(port, _)| port);
+            let around = (Neighbours::new(topology, at, &senders), veth_links::host_interfaces(topology, at));
             let (arguments, table) = (Arc::clone(&self.arguments), Arc::clone(&self.processes));
-            let mut process = SwitchProcess::new((lab, name), arguments, table, files, listener, ports);
+            let mut process = SwitchProcess::new((lab, name), arguments, table, files, listener, ports, around);
             process.start()?;
             processes.push(process);
         }
         let mut running = RunningSwitches::default();
-        for (at, mut process) in processes.into_iter().enumerate() {
+        for (at, (mut process, commands)) in processes.into_iter().zip(receivers).enumerate() {
             self.expect_wanted()?;
             process.wait_until_ready()?;
-            let (sender, commands) = channel();
             let socket = Some(RunDirectory::switch_socket(lab, at));
-            running.add(&topology.switches[at].name, sender, socket, move || process.supervise(&commands))?;
+            let name = &topology.switches[at].name;
+            running.add(name, senders[at].clone(), socket, move || process.supervise(&commands))?;
         }
         Ok(running)
     }
@@ -243,8 +293,9 @@ impl<N: LiveNetwork + ?Sized> LabDaemon<'_, N> {
         }
         self.processes.set_ready(descriptors)?;
         write_line(starter, READY)?;
-        let (network, switches) = (Arc::clone(&self.network), running.switches.clone());
-        let handler = RequestHandler { network, switches, start, switch_timeout: SWITCH_TIMEOUT };
+        let (switches, members) = (running.switches.clone(), running.members.clone());
+        let network = Arc::clone(&self.network);
+        let handler = RequestHandler { network, switches, members, start, switch_timeout: SWITCH_TIMEOUT };
         let mut checked = Instant::now();
         let ended = || {
             if self.has_ended() || checked.elapsed() < DIRECTORY_CHECK_INTERVAL {
@@ -272,9 +323,15 @@ impl RunningSwitches {
         socket: Option<PathBuf>,
         run: impl FnOnce() + Send + 'static,
     ) -> Result<(), LabError> {
+        self.run(name, run)?;
+        self.switches.push(NodeHandle { name: name.to_owned(), commands, socket, fault: Arc::default() });
+        Ok(())
+    }
+
+    /// Starts a thread.
+    fn run(&mut self, name: &str, run: impl FnOnce() + Send + 'static) -> Result<(), LabError> {
         let thread = std::thread::Builder::new().name(name.to_owned()).spawn(run);
-        self.threads.push(thread.map_err(failed_to("start a switch"))?);
-        self.switches.push(SwitchHandle { commands, socket, fault: Arc::default() });
+        self.threads.push(thread.map_err(failed_to("start a thread"))?);
         Ok(())
     }
 }

@@ -139,11 +139,11 @@ pub enum LabError {
     /// The process that started the lab has ended.
     #[error("the process that started the lab has exited")]
     ParentExited(#[source] io::Error),
-    /// The process of a switch ended while it started.
-    #[error("`{switch}` did not start{}{stderr}", if stderr.is_empty() { "" } else { ": " })]
-    SwitchFailed {
-        /// Name of the switch.
-        switch: String,
+    /// The process of a switch, a store or the operator ended while it started.
+    #[error("`{node}` did not start{}{stderr}", if stderr.is_empty() { "" } else { ": " })]
+    NotStarted {
+        /// Name of the node.
+        node: String,
         /// Its standard error.
         stderr: String,
     },
@@ -153,6 +153,9 @@ pub enum LabError {
     /// The settings of the ports could not be restored in a new process of a switch.
     #[error("cannot restore the settings of its ports: the switch {0}")]
     NotRestored(ProcessFailure),
+    /// The files that the stores of a lab share with its switches cannot be written or read.
+    #[error("cannot prepare the stores: {0}")]
+    Cluster(String),
     /// A kind of traffic cannot be sent.
     #[error("`{traffic}` from {host} cannot be sent")]
     Traffic {

@@ -5,6 +5,7 @@ use std::io::{Read, Seek, SeekFrom};
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 use std::process::Stdio;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use lab::Host;
@@ -26,7 +27,7 @@ pub struct HostNamespace {
     /// Name of the host.
     pub name: String,
     /// Its namespace.
-    pub namespace: Namespace,
+    pub namespace: Arc<Namespace>,
 }
 
 /// The identity of a namespace, by which it is recognized after the daemon has exited.
@@ -46,7 +47,7 @@ impl HostNamespace {
     pub fn new(host: &Host) -> Result<HostNamespace, NamespaceError> {
         let namespace = Namespace::new(&host.name)?;
         namespace.disable_ipv6()?;
-        Ok(HostNamespace { name: host.name.clone(), namespace })
+        Ok(HostNamespace { name: host.name.clone(), namespace: Arc::new(namespace) })
     }
 
     /// Sets the addresses, neighbours and routes of the interface, whose link must be up.

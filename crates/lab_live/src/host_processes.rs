@@ -52,7 +52,7 @@ pub fn exec_in_host(lab: &RunDirectory, host: &str, command: &[String]) -> Resul
 
 /// Terminates every process in the namespaces of these hosts.
 pub fn terminate_in_namespaces(hosts: &[HostNamespace]) {
-    terminate(&hosts.iter().map(|host| &host.namespace).collect::<Vec<_>>(), &|_| true);
+    terminate(&hosts.iter().map(|host| &*host.namespace).collect::<Vec<_>>(), &|_| true);
 }
 
 /// Terminates every process in the namespaces of a lab whose daemon has exited.

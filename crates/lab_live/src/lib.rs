@@ -4,6 +4,7 @@
 //!  start ──> daemon: namespaces, links, a thread per switch <── socket ── client: status, crashes, links, captures
 //!              ├ keeps the hosts' namespaces open <── /proc/PID/fd ── exec_in_host
 //!              ├ with `isolate`, a process per switch instead of a thread: switch_main
+//!              ├ a process per store of resilient state, and one for their operator
 //!              └ is found by its run directory
 //!  traffic ──> a thread per sender and receiver in the hosts' namespaces; reports faults to the daemon
 //! ```
@@ -17,6 +18,7 @@
 //!   ends.
 //! - Links have the same `Cable` as simulated links. A frame is delayed, lost and queued where it leaves a switch, or
 //!   where it comes from a host.
+//! - When a switch crashes or its process ends, its neighbours see their ports go down, as at a loss of carrier.
 //! - Sockets for controllers are opened before the daemon enters its namespace, and outlive a switch that crashes.
 //! - No client of a socket delays the others or occupies the daemon for long: connections, captures and times are
 //!   bounded.
@@ -27,6 +29,7 @@
 #![forbid(unsafe_code)]
 
 mod capture;
+mod child_process;
 pub mod client;
 mod connection;
 mod controller;
@@ -37,6 +40,8 @@ mod host_namespace;
 mod host_processes;
 mod link_direction;
 mod live_network;
+mod member_process;
+mod neighbours;
 mod process_identity;
 mod protocol;
 mod relaunch;
@@ -59,6 +64,7 @@ pub use endpoints::{ControllerEndpoint, DEFAULT_CONTROLLER_PORT, assign_endpoint
 pub use error::LabError;
 pub use host_processes::exec_in_host;
 pub use live_network::{LiveNetwork, SwitchExtensions};
+pub use member_process::MemberKind;
 pub use protocol::LabRequest;
 pub use relaunch::{ProcessArguments, ProcessRole};
 pub use request_error::{ProcessFailure, RequestError};

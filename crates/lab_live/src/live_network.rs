@@ -1,5 +1,6 @@
 //! Defines [`LiveNetwork`], the interface to a live lab's switches, independent of their architecture.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use compiler::Architecture;
@@ -9,7 +10,7 @@ use p4runtime_server::Pipeline;
 use runtime::{Hook, NotificationSink};
 use switch::{BuildError, PacketSwitch};
 
-use crate::ControllerEndpoint;
+use crate::{ControllerEndpoint, LabError};
 
 /// A topology and a constructor of its switches. Everything in it has been checked.
 pub trait LiveNetwork: Send + Sync + 'static {
@@ -24,6 +25,23 @@ pub trait LiveNetwork: Send + Sync + 'static {
 
     /// Returns the architecture that programs from controllers are compiled for.
     fn architecture(&self) -> &'static dyn Architecture;
+
+    /// Creates the files that stores and switches share, in a directory of their own. The daemon of a lab with stores
+    /// calls it once, before [`LiveNetwork::read_cluster`]. Returns false if no switch has anything to replicate.
+    ///
+    /// # Errors
+    /// Returns an error if a file cannot be written.
+    fn create_cluster(&self, _directory: &Path) -> Result<bool, LabError> {
+        Ok(false)
+    }
+
+    /// Reads these files. Each process that runs switches of a lab with stores calls it before it creates one.
+    ///
+    /// # Errors
+    /// Returns an error if a file cannot be read.
+    fn read_cluster(&self, _directory: &Path) -> Result<(), LabError> {
+        Ok(())
+    }
 
     /// Creates a switch in its initial state. Random numbers of its program depend on the seed.
     fn switch(&self, switch: usize, seed: u64) -> Self::Switch;

@@ -13,12 +13,19 @@ use crate::request_error::RequestError;
 pub enum LabRequest {
     /// Returns the state of all switches and hosts; from the process of a switch, the state of that switch.
     Status,
-    /// Crashes or restarts a switch.
+    /// Crashes or restarts a switch, a store, or the operator of the stores.
     Fail {
-        /// Name of the switch.
-        switch: String,
+        /// Name of the node.
+        node: String,
         /// Whether it crashes.
         failed: bool,
+    },
+    /// Suspends the process of a switch, a store, or the operator of the stores, or lets it continue.
+    Suspend {
+        /// Name of the node.
+        node: String,
+        /// Whether it is suspended.
+        is_suspended: bool,
     },
     /// Takes all links between two nodes up or down.
     Link {
@@ -51,6 +58,13 @@ pub enum LabRequest {
         port: u32,
         /// Whether the link goes up.
         up: bool,
+    },
+    /// Reports whether the switch at the other end of a port's link runs. Only for the process of the switch.
+    FarEnd {
+        /// Port number.
+        port: u32,
+        /// Whether that switch runs.
+        runs: bool,
     },
     /// Sets the service time of the host at a port. Only for the process of the switch.
     Slow {

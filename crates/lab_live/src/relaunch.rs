@@ -4,6 +4,9 @@ use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
+use ports::namespace::Namespace;
+
+use crate::LabError;
 use crate::run_directory;
 
 /// The running program. The link works even if the file has been replaced since.
@@ -28,6 +31,20 @@ pub enum ProcessRole<'a> {
         /// Name of the switch.
         switch: &'a str,
     },
+    /// Runs a store of resilient state, in its namespace, with the files in [`crate::RunDirectory::cluster`].
+    Store {
+        /// Name of the lab.
+        lab: &'a str,
+        /// Name of the store.
+        store: &'a str,
+        /// Whether it keeps its rows on disk.
+        is_durable: bool,
+    },
+    /// Runs the operator of the stores in the same way.
+    Operator {
+        /// Name of the lab.
+        lab: &'a str,
+    },
     /// Calls [`crate::traffic::TrafficProcess::enter`] and plays the scenario.
     Traffic {
         /// Name of the lab.
@@ -43,7 +60,20 @@ pub trait ProcessArguments: Send + Sync {
 
 /// Returns a command that starts this program in a role.
 pub(crate) fn command(arguments: &dyn ProcessArguments, role: ProcessRole<'_>) -> Command {
-    let mut command = Command::new(OWN_PROGRAM);
+    complete(Command::new(OWN_PROGRAM), arguments, role)
+}
+
+/// Returns a command that starts this program in a role, in a namespace.
+pub(crate) fn command_in(
+    namespace: &Namespace,
+    arguments: &dyn ProcessArguments,
+    role: ProcessRole<'_>,
+) -> Result<Command, LabError> {
+    Ok(complete(namespace.command(OWN_PROGRAM)?, arguments, role))
+}
+
+/// Adds the arguments and the environment of a role to a command.
+fn complete(mut command: Command, arguments: &dyn ProcessArguments, role: ProcessRole<'_>) -> Command {
     // In a user namespace the process seems to be root's and would look for root's run directories.
     command.arg0("triplane").env(run_directory::DIRECTORY_VARIABLE, run_directory::directory());
     command.args(arguments.arguments(role));

@@ -15,6 +15,25 @@ pub enum RequestError {
         /// Names of all switches.
         switches: Vec<String>,
     },
+    /// The topology has no switch and no store of this name, but it has stores.
+    #[error(
+        "there is no switch or store `{name}`; the switches are {}, and the stores {}",
+        .switches.join(", "), .stores.join(", ")
+    )]
+    NoSwitchOrStore {
+        /// Requested name.
+        name: String,
+        /// Names of all switches.
+        switches: Vec<String>,
+        /// Names of all stores, and of their operator.
+        stores: Vec<String>,
+    },
+    /// The switch runs in a thread of the daemon, which cannot be suspended alone.
+    #[error("`{0}` has no process of its own, so it cannot be suspended")]
+    NoProcess(String),
+    /// A process cannot be suspended or resumed.
+    #[error("{0}")]
+    Signal(String),
     /// The topology has no host or switch of this name.
     #[error("there is no host or switch `{0}`")]
     NoNode(String),
@@ -49,8 +68,8 @@ pub enum RequestError {
     /// The switch has crashed.
     #[error("`{0}` has crashed; restart it with: triplane lab heal {0}")]
     Crashed(String),
-    /// The switch did not start again.
-    #[error("{}", .why.as_deref().unwrap_or("the switch did not start"))]
+    /// The switch or store did not restart.
+    #[error("{}", .why.as_deref().unwrap_or("it did not start"))]
     NotStarted {
         /// The reason, if it is known.
         why: Option<String>,

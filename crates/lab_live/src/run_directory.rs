@@ -48,7 +48,7 @@ pub struct RunDirectory {
     /// Identities of the hosts' namespaces.
     #[serde(default)]
     namespaces: Vec<NamespaceIdentity>,
-    /// Processes of switches, by switch; empty unless switches are isolated.
+    /// Processes of stores, of their operator, and of switches that are isolated, by name.
     switches: BTreeMap<String, ProcessIdentity>,
 }
 
@@ -84,10 +84,10 @@ impl ProcessTable {
         self.change(|lab| lab.namespaces = namespaces)
     }
 
-    /// Notes the process of a switch.
-    pub fn add(&self, switch: &str, pid: u32) -> Result<(), LabError> {
+    /// Records the process of a switch, a store or the operator.
+    pub fn add(&self, node: &str, pid: u32) -> Result<(), LabError> {
         self.change(|lab| {
-            lab.switches.insert(switch.to_owned(), ProcessIdentity::of(pid));
+            lab.switches.insert(node.to_owned(), ProcessIdentity::of(pid));
         })
     }
 
@@ -192,6 +192,18 @@ impl RunDirectory {
         Self::path(name).join(format!("{node}.log"))
     }
 
+    /// Returns the directory of the files that the stores of a lab share with its switches. Only this user can enter
+    /// it.
+    pub fn cluster(name: &str) -> PathBuf {
+        Self::path(name).join("cluster")
+    }
+
+    /// Creates a part of a lab's run directory. Only this user can enter it.
+    pub(crate) fn create_part(path: &Path) -> Result<(), LabError> {
+        let created = std::fs::DirBuilder::new().mode(0o700).create(path);
+        created.map_err(failed_to(format!("create {}", path.display())))
+    }
+
     /// Creates the run directory of a lab whose daemon is this process. Removes the remains of a crashed lab of the
     /// same name.
     pub(crate) fn prepare(name: &str) -> Result<ProcessTable, LabError> {
@@ -205,9 +217,7 @@ impl RunDirectory {
             return Err(lab.already_up());
         }
         Self::remove_remains(name)?;
-        let path = Self::path(name);
-        let created = std::fs::DirBuilder::new().mode(0o700).create(&path);
-        created.map_err(failed_to(format!("create {}", path.display())))?;
+        Self::create_part(&Self::path(name))?;
         let lab = RunDirectory::new(name.to_owned(), ProcessIdentity::of(std::process::id()));
         lab.write().inspect_err(|_| Self::remove(name))?;
         Ok(ProcessTable(Mutex::new(lab)))

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ use crate::endpoints::ControllerEndpoint;
 use crate::live_network::LiveNetwork;
 use crate::protocol::LabRequest;
 use crate::request_error::RequestError;
-use crate::socket::RequestOutcome;
+use crate::socket::{self, RequestOutcome};
 use crate::switch_thread::{Completion, PortStatus, SwitchCommand, SwitchStatus};
 
 /// Maximum time in which switches respond.
@@ -24,15 +24,36 @@ pub const SWITCH_TIMEOUT: Duration = Duration::from_secs(5);
 /// Maximum time in which a switch starts. It may compile its program.
 const SWITCH_START_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The ways to reach a switch.
+/// The connections to a switch, a store or the operator.
 #[derive(Clone)]
-pub struct SwitchHandle {
+pub struct NodeHandle {
+    /// Its name.
+    pub name: String,
     /// Commands to its thread, or to the thread that supervises its process.
     pub commands: Sender<SwitchCommand>,
-    /// The socket of its process, if it has one of its own.
+    /// The socket of a switch's process, if it has one of its own.
     pub socket: Option<PathBuf>,
     /// Held during a crash or restart, which takes several commands.
     pub fault: Arc<Mutex<()>>,
+}
+
+impl NodeHandle {
+    /// Sends a command.
+    fn send(&self, command: SwitchCommand) -> Result<(), RequestError> {
+        self.commands.send(command).map_err(|_| RequestError::SwitchEnded(self.name.clone()))
+    }
+
+    /// Requests the state, which the receiver gets.
+    fn ask_status(&self) -> Result<Receiver<SwitchStatus>, RequestError> {
+        let (sender, response) = channel();
+        self.send(SwitchCommand::Status(sender))?;
+        Ok(response)
+    }
+
+    /// Returns the error of a command without a response.
+    fn timeout(&self) -> RequestError {
+        RequestError::Timeout(self.name.clone())
+    }
 }
 
 /// The handler of a lab's requests.
@@ -40,7 +61,9 @@ pub struct RequestHandler<N: ?Sized> {
     /// The topology and the endpoints.
     pub network: Arc<N>,
     /// The switches, in the order of the topology.
-    pub switches: Vec<SwitchHandle>,
+    pub switches: Vec<NodeHandle>,
+    /// The stores in the order of the topology, followed by their operator, if there is one.
+    pub members: Vec<NodeHandle>,
     /// Start time of the lab.
     pub start: Instant,
     /// Maximum time in which switches respond.
@@ -52,7 +75,10 @@ impl<N: LiveNetwork + ?Sized> RequestHandler<N> {
     pub fn handle(&self, request: &LabRequest) -> RequestOutcome {
         RequestOutcome::Response(match request {
             LabRequest::Status => self.status(),
-            LabRequest::Fail { switch, failed } => self.switch(switch).and_then(|at| self.fail(at, *failed)),
+            LabRequest::Fail { node, failed } => self.node(node).and_then(|node| self.fail(node, *failed)),
+            LabRequest::Suspend { node, is_suspended } => {
+                self.node(node).and_then(|node| self.suspend(node, *is_suspended))
+            }
             LabRequest::Link { one, other, up } => self.link(one, other, *up),
             LabRequest::End { switch, port, up } => self.switch(switch).and_then(|at| self.set_up(&[(at, *port)], *up)),
             LabRequest::SlowHost { host, by_ns } => self.slow(host, *by_ns),
@@ -60,40 +86,51 @@ impl<N: LiveNetwork + ?Sized> RequestHandler<N> {
                 Ok((switch, port)) => return self.capture(switch, port),
                 Err(why) => Err(why),
             },
-            LabRequest::Down | LabRequest::Port { .. } | LabRequest::Slow { .. } | LabRequest::CapturePort { .. } => {
-                Err(RequestError::NotForDaemon)
-            }
+            LabRequest::Down
+            | LabRequest::Port { .. }
+            | LabRequest::FarEnd { .. }
+            | LabRequest::Slow { .. }
+            | LabRequest::CapturePort { .. } => Err(RequestError::NotForDaemon),
         })
     }
 
-    /// Sends a command to a switch.
-    fn send(&self, switch: usize, command: SwitchCommand) -> Result<(), RequestError> {
-        self.switches[switch].commands.send(command).map_err(|_| RequestError::SwitchEnded(self.name(switch)))
+    /// Returns the switch, store or operator with a name.
+    fn node(&self, name: &str) -> Result<&NodeHandle, RequestError> {
+        if let Some(member) = self.members.iter().find(|member| member.name == name) {
+            return Ok(member);
+        }
+        let at = self.switch(name).map_err(|error| match error {
+            RequestError::NoSwitch { name, switches } if !self.members.is_empty() => {
+                let stores = self.members.iter().map(|member| member.name.clone()).collect();
+                RequestError::NoSwitchOrStore { name, switches, stores }
+            }
+            error => error,
+        })?;
+        Ok(&self.switches[at])
     }
 
-    fn name(&self, switch: usize) -> String {
-        self.network.topology().switches[switch].name.clone()
-    }
-
-    /// Crashes or restarts a switch and waits until it is done. Returns whether its state changed.
-    fn fail(&self, at: usize, failed: bool) -> Result<Value, RequestError> {
-        let state = || {
-            let (sender, response) = channel();
-            self.send(at, SwitchCommand::Status(sender))?;
-            response.recv_timeout(SWITCH_START_TIMEOUT).map_err(|_| RequestError::Timeout(self.name(at)))
-        };
-        let _fault = self.switches[at].fault.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Crashes or restarts a node and waits until it is done. Returns whether its state changed.
+    fn fail(&self, node: &NodeHandle, failed: bool) -> Result<Value, RequestError> {
+        let state = || node.ask_status()?.recv_timeout(SWITCH_START_TIMEOUT).map_err(|_| node.timeout());
+        let _fault = node.fault.lock().unwrap_or_else(PoisonError::into_inner);
         let before = state()?;
         // A process that does not respond still runs and can be killed.
         if before.failed == failed && before.pid.is_none_or(|_| !failed) {
             return Ok(json!(false));
         }
-        self.send(at, SwitchCommand::Fail(failed))?;
+        node.send(SwitchCommand::Fail(failed))?;
         let status = state()?;
         match (status.failed == failed, status.why) {
             (true, _) => Ok(json!(true)),
             (false, why) => Err(RequestError::NotStarted { why }),
         }
+    }
+
+    /// Suspends the process of a node, or lets it continue.
+    fn suspend(&self, node: &NodeHandle, is_suspended: bool) -> Result<Value, RequestError> {
+        let _fault = node.fault.lock().unwrap_or_else(PoisonError::into_inner);
+        let suspend = |done| SwitchCommand::Suspend { is_suspended, done };
+        socket::carry_out((&node.name, &node.commands), suspend).map(|()| Value::Null)
     }
 
     fn switch(&self, name: &str) -> Result<usize, RequestError> {
@@ -135,12 +172,12 @@ impl<N: LiveNetwork + ?Sized> RequestHandler<N> {
     ) -> Result<Value, RequestError> {
         let mut responses = Vec::new();
         for (switch, port) in ports {
-            let (done, response) = channel();
-            self.send(*switch, command(*port, done))?;
-            responses.push((*switch, response));
+            let (switch, (done, response)) = (&self.switches[*switch], channel());
+            switch.send(command(*port, done))?;
+            responses.push((switch, response));
         }
         for (switch, response) in responses {
-            response.recv_timeout(self.switch_timeout).map_err(|_| RequestError::Timeout(self.name(switch)))??;
+            response.recv_timeout(self.switch_timeout).map_err(|_| switch.timeout())??;
         }
         Ok(Value::Null)
     }
@@ -160,12 +197,7 @@ impl<N: LiveNetwork + ?Sized> RequestHandler<N> {
 
     fn status(&self) -> Result<Value, RequestError> {
         let topology = self.network.topology();
-        let mut responses = Vec::new();
-        for at in 0..topology.switches.len() {
-            let (sender, response) = channel();
-            self.send(at, SwitchCommand::Status(sender))?;
-            responses.push(response);
-        }
+        let responses: Vec<_> = self.switches.iter().map(NodeHandle::ask_status).collect::<Result<_, _>>()?;
         let mut switches = Vec::new();
         // All switches together have this time, so that many silent ones do not delay the response further.
         let deadline = Instant::now() + self.switch_timeout;
@@ -177,6 +209,7 @@ impl<N: LiveNetwork + ?Sized> RequestHandler<N> {
         let hosts: Vec<Value> = topology
             .hosts
             .iter()
+            .take(topology.machines())
             .enumerate()
             .map(|(at, host)| {
                 let address = host.address.map(|(address, bits)| format!("{address}/{bits}"));
@@ -184,13 +217,36 @@ impl<N: LiveNetwork + ?Sized> RequestHandler<N> {
                 json!({ "name": host.name, "address": address, "mac": host.mac.to_string(), "at": uplink })
             })
             .collect();
-        Ok(json!({ "up_s": self.start.elapsed().as_secs_f64(), "switches": switches, "hosts": hosts }))
+        let mut status = json!({ "up_s": self.start.elapsed().as_secs_f64(), "switches": switches, "hosts": hosts });
+        if !self.members.is_empty() {
+            status["stores"] = Value::Array(self.member_statuses(deadline)?);
+        }
+        Ok(status)
+    }
+
+    /// Returns the state of the stores and their operator.
+    fn member_statuses(&self, deadline: Instant) -> Result<Vec<Value>, RequestError> {
+        let topology = self.network.topology();
+        let hosts = topology.stores().chain(topology.operator());
+        let responses: Vec<_> = self.members.iter().map(NodeHandle::ask_status).collect::<Result<_, _>>()?;
+        let statuses = hosts.zip(responses).map(|(at, response)| {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let status = response.recv_timeout(left).unwrap_or_else(|_| SwitchStatus::silent());
+            let host = &topology.hosts[at];
+            json!({
+                "name": host.name, "operator": topology.operator() == Some(at), "durable": host.is_durable,
+                "failed": status.failed, "suspended": status.is_suspended, "why": status.why, "pid": status.pid,
+                "address": host.address.map(|(address, _)| address.to_string()),
+                "at": topology.uplink(at).map(|end| topology.end_name(end)),
+            })
+        });
+        Ok(statuses.collect())
     }
 
     /// Returns the capture of a port.
     fn capture(&self, switch: usize, port: u32) -> RequestOutcome {
-        let SwitchHandle { commands, socket, .. } = self.switches[switch].clone();
-        let (start, name) = (self.start, self.name(switch));
+        let NodeHandle { name, commands, socket, .. } = self.switches[switch].clone();
+        let start = self.start;
         RequestOutcome::Capture(Box::new(move |stream: &UnixStream| match socket {
             Some(socket) => capture::forward(&socket, port, &name, stream, capture::START_TIMEOUT),
             None => capture::run((&name, &commands), port, start, stream),
@@ -231,8 +287,6 @@ fn describe(topology: &Topology, at: usize, endpoint: Option<ControllerEndpoint>
 
 #[cfg(test)]
 mod tests {
-    use std::sync::mpsc::Receiver;
-
     use super::*;
     use crate::test_network::TestNetwork;
 
@@ -240,9 +294,15 @@ mod tests {
     /// switches have no time to respond.
     fn handler() -> (RequestHandler<TestNetwork>, Receiver<SwitchCommand>) {
         let (commands, receiver) = channel();
-        let switches = vec![SwitchHandle { commands, socket: None, fault: Arc::default() }; 2];
+        let switch = |name: &str| NodeHandle {
+            name: name.to_owned(),
+            commands: commands.clone(),
+            socket: None,
+            fault: Arc::default(),
+        };
+        let switches = ["s1", "s2"].map(switch).to_vec();
         let (network, start) = (TestNetwork::new(None), Instant::now());
-        (RequestHandler { network, switches, start, switch_timeout: Duration::ZERO }, receiver)
+        (RequestHandler { network, switches, members: Vec::new(), start, switch_timeout: Duration::ZERO }, receiver)
     }
 
     /// Returns the error of a request.
@@ -259,7 +319,7 @@ mod tests {
         let no_switch =
             RequestError::NoSwitch { name: "s9".to_owned(), switches: vec!["s1".to_owned(), "s2".to_owned()] };
         assert_eq!(no_switch.to_string(), "there is no switch `s9`; the switches are s1, s2");
-        assert_eq!(refused(&LabRequest::Fail { switch: "s9".to_owned(), failed: true }), no_switch);
+        assert_eq!(refused(&LabRequest::Fail { node: "s9".to_owned(), failed: true }), no_switch);
         assert_eq!(refused(&LabRequest::Capture { port: "s9:1".to_owned() }), no_switch);
         let link = |one: &str, other: &str| {
             refused(&LabRequest::Link { one: one.to_owned(), other: other.to_owned(), up: false })

@@ -17,9 +17,11 @@ use serde_json::Value;
 
 use crate::LabError;
 use crate::capture;
+use crate::child_process::READY;
 use crate::controller::ControllerListener;
 use crate::error::failed_to;
 use crate::live_network::LiveNetwork;
+use crate::neighbours::Neighbours;
 use crate::protocol::LabRequest;
 use crate::request_error::RequestError;
 use crate::run_directory::RunDirectory;
@@ -27,10 +29,7 @@ use crate::socket::{self, RequestOutcome, SocketLimits};
 use crate::switch_thread::{SwitchCommand, SwitchThread};
 use crate::veth_links;
 
-/// The line that the process writes when its switch runs.
-pub(crate) const READY: &str = "ready";
-
-/// The socket to the daemon of a lab, held by the process of a switch.
+/// The socket to the daemon of a lab, held by the process of a switch, a store or the operator.
 pub struct DaemonConnection(UnixStream);
 
 impl DaemonConnection {
@@ -51,6 +50,14 @@ impl DaemonConnection {
             std::process::exit(0);
         });
         Ok(DaemonConnection(daemon))
+    }
+
+    /// Reports to the daemon that the process is ready.
+    ///
+    /// # Errors
+    /// Returns an error if the daemon has ended.
+    pub fn report_ready(&mut self) -> Result<(), LabError> {
+        self.0.write_all(format!("{READY}\n").as_bytes()).map_err(failed_to("reach the daemon"))
     }
 }
 
@@ -76,16 +83,19 @@ pub fn switch_main<N: LiveNetwork + ?Sized>(
         }
         None => None,
     };
+    if !network.topology().stores().is_empty() {
+        network.read_cluster(&RunDirectory::cluster(lab))?;
+    }
     let start = Instant::now();
     let ports = veth_links::switch_ports(network.topology(), at, seed)?;
     let socket = socket::listen(&RunDirectory::switch_socket(lab, at))?;
     // Everything is open now. The threads that parse packets and serve controllers start without privileges.
     privileges::restrict_thread(&KeptAccess::default())?;
     let (commands, receiver) = channel();
-    let thread = SwitchThread::new((network, at, seed), listener, ports, receiver, start);
+    let thread = SwitchThread::new((network, at, seed), listener, Neighbours::default(), ports, receiver, start);
     let thread = std::thread::Builder::new().name(switch.to_owned()).spawn(move || thread.run());
     let thread = thread.map_err(failed_to("start a switch"))?;
-    daemon.0.write_all(format!("{READY}\n").as_bytes()).map_err(failed_to("reach the daemon"))?;
+    daemon.report_ready()?;
     let (name, to_switch) = (switch.to_owned(), commands.clone());
     let handle = move |request: &LabRequest| handle(request, (&name, &to_switch), start);
     socket::serve(&socket, SocketLimits::default(), || thread.is_finished(), handle);
@@ -99,6 +109,11 @@ fn handle(request: &LabRequest, (name, commands): (&str, &Sender<SwitchCommand>)
     let result = match *request {
         LabRequest::Port { port, up } => {
             socket::carry_out((name, commands), |done| SwitchCommand::Link { port, up, done })
+        }
+        LabRequest::FarEnd { port, runs } => {
+            // The switch may have ended already.
+            let _ = commands.send(SwitchCommand::FarEnd { port, runs });
+            Ok(())
         }
         LabRequest::Slow { port, by_ns } => {
             socket::carry_out((name, commands), |done| SwitchCommand::Slow { port, by_ns, done })

@@ -1,39 +1,34 @@
 //! Supervises a switch that runs in a process of its own.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixStream;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
-use std::process::{Child, ExitStatus, Stdio};
+use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
+use ports::namespace::Namespace;
 use serde_json::Value;
 
 use crate::LabError;
+use crate::child_process::{self, ChildProcess};
 use crate::connection::{self, DeadlineStream};
 use crate::controller;
 use crate::error::failed_to;
-use crate::process_identity::ProcessIdentity;
+use crate::neighbours::Neighbours;
 use crate::protocol::{LabRequest, LabResponse};
 use crate::relaunch::{self, ProcessArguments, ProcessRole};
 use crate::request_error::{ProcessFailure, RequestError};
 use crate::run_directory::ProcessTable;
-use crate::switch_main;
 use crate::switch_thread::{PortStatus, SwitchCommand, SwitchStatus};
 
 /// Interval at which the process is checked.
 const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Maximum time in which the process starts. It compiles its program.
-const START_TIMEOUT: Duration = Duration::from_secs(60);
-
-/// Maximum time in which the process responds, and in which it ends.
+/// Maximum time in which the process responds.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// A switch and its process.
@@ -48,26 +43,22 @@ pub struct SwitchProcess {
     log: PathBuf,
     /// The socket for controllers.
     listener: Option<TcpListener>,
-    process: Option<SwitchChild>,
-    /// The reason why there is no process, unless a crash was requested.
+    process: Option<ChildProcess>,
+    /// The reason for which there is no process, unless a crash was requested.
     why: Option<String>,
     /// The settings of the ports; a new process gets them again.
     ports: BTreeMap<u32, PortSettings>,
+    neighbours: Neighbours,
+    /// The interfaces of links to hosts, in the daemon's namespace.
+    host_interfaces: Vec<String>,
 }
 
 /// The settings of a port that requests changed.
 #[derive(Clone, Copy)]
 struct PortSettings {
     up: bool,
+    far_end_runs: bool,
     by_ns: u64,
-}
-
-/// A running process and the daemon's end of the socket pair to it.
-struct SwitchChild {
-    child: Child,
-    identity: ProcessIdentity,
-    /// The process ends when this is closed.
-    connection: UnixStream,
 }
 
 impl SwitchProcess {
@@ -79,8 +70,9 @@ impl SwitchProcess {
         (socket, log): (PathBuf, PathBuf),
         listener: Option<TcpListener>,
         ports: impl Iterator<Item = u32>,
+        (neighbours, host_interfaces): (Neighbours, Vec<String>),
     ) -> SwitchProcess {
-        let ports = ports.map(|port| (port, PortSettings { up: true, by_ns: 0 })).collect();
+        let ports = ports.map(|port| (port, PortSettings { up: true, far_end_runs: true, by_ns: 0 })).collect();
         SwitchProcess {
             lab: lab.to_owned(),
             name: name.to_owned(),
@@ -92,6 +84,8 @@ impl SwitchProcess {
             process: None,
             why: None,
             ports,
+            neighbours,
+            host_interfaces,
         }
     }
 
@@ -99,23 +93,14 @@ impl SwitchProcess {
     pub fn start(&mut self) -> Result<(), LabError> {
         // The previous process may have left its socket.
         let _ = std::fs::remove_file(&self.socket);
-        let (connection, other_end) = UnixStream::pair().map_err(failed_to("create a socket pair"))?;
         let stdin = match &self.listener {
             Some(listener) => Stdio::from(OwnedFd::from(listener.try_clone().map_err(failed_to("share a socket"))?)),
             None => Stdio::null(),
         };
-        let log = File::create(&self.log).map_err(failed_to(format!("write {}", self.log.display())))?;
         let role = ProcessRole::Switch { lab: &self.lab, switch: &self.name };
         let mut command = relaunch::command(&*self.arguments, role);
-        command.stdin(stdin).stdout(OwnedFd::from(other_end)).stderr(log).process_group(0);
-        let mut child = command.spawn().map_err(failed_to(format!("start a process for `{}`", self.name)))?;
-        self.table.add(&self.name, child.id()).inspect_err(|_| {
-            // A process that is not in the table would survive a crash of the daemon.
-            let _ = child.kill();
-            let _ = child.wait();
-        })?;
-        let identity = ProcessIdentity::of(child.id());
-        self.process = Some(SwitchChild { child, identity, connection });
+        command.stdin(stdin);
+        self.process = Some(ChildProcess::start(command, &self.name, &self.log, &self.table)?);
         self.why = None;
         Ok(())
     }
@@ -123,19 +108,14 @@ impl SwitchProcess {
     /// Waits until the process runs its switch.
     pub fn wait_until_ready(&mut self) -> Result<(), LabError> {
         let Some(process) = &mut self.process else { return Ok(()) };
-        let mut line = String::new();
-        process.connection.set_read_timeout(Some(START_TIMEOUT)).map_err(failed_to("wait for a process"))?;
-        let _ = BufReader::new((&process.connection).take(64)).read_line(&mut line);
-        if line.trim() == switch_main::READY {
+        if process.wait_until_ready()? {
             return Ok(());
         }
         self.kill();
-        let stderr = std::fs::read_to_string(&self.log).unwrap_or_default();
-        let stderr = stderr.trim().trim_start_matches("error: ");
-        Err(LabError::SwitchFailed { switch: self.name.clone(), stderr: stderr.to_owned() })
+        Err(LabError::NotStarted { node: self.name.clone(), stderr: child_process::error_in(&self.log) })
     }
 
-    /// Supervises the process until a command ends it or all senders of commands are gone.
+    /// Supervises the process until a command ends it or all senders of commands are dropped.
     pub fn supervise(mut self, commands: &Receiver<SwitchCommand>) {
         loop {
             match commands.recv_timeout(CHECK_INTERVAL) {
@@ -152,11 +132,10 @@ impl SwitchProcess {
 
     /// Checks whether the process has ended.
     fn check(&mut self) {
-        if let Some(process) = &mut self.process
-            && let Ok(Some(status)) = process.child.try_wait()
-        {
+        if let Some(cause) = self.process.as_mut().and_then(ChildProcess::end_cause) {
             self.process = None;
-            self.why = Some(cause(status));
+            self.why = Some(cause);
+            self.set_light(false);
         }
     }
 
@@ -170,15 +149,23 @@ impl SwitchProcess {
             SwitchCommand::Fail(false) => self.restart(),
             SwitchCommand::Link { port, up, done } => {
                 self.ports.entry(port).and_modify(|settings| settings.up = up);
-                // The receiver may be gone.
+                // The receiver may have been dropped.
                 let _ = done.send(self.change_port(&LabRequest::Port { port, up }));
+            }
+            SwitchCommand::FarEnd { port, runs } => {
+                self.ports.entry(port).and_modify(|settings| settings.far_end_runs = runs);
+                // A process that does not respond gets the state when it continues or restarts.
+                let _ = self.request(&LabRequest::FarEnd { port, runs });
+            }
+            SwitchCommand::Suspend { is_suspended, done } => {
+                let _ = done.send(self.suspend(is_suspended));
             }
             SwitchCommand::Slow { port, by_ns, done } => {
                 self.ports.entry(port).and_modify(|settings| settings.by_ns = by_ns);
                 let _ = done.send(self.change_port(&LabRequest::Slow { port, by_ns }));
             }
             SwitchCommand::Status(to) => {
-                // The receiver may be gone.
+                // The receiver may have been dropped.
                 let _ = to.send(self.status());
             }
             SwitchCommand::Capture { done, .. } => {
@@ -199,9 +186,43 @@ impl SwitchProcess {
 
     /// Restarts the process with the settings of its ports.
     fn restart(&mut self) {
+        // The process opens its interfaces.
+        self.set_interfaces_up(true);
         if let Err(failure) = self.start().and_then(|()| self.wait_until_ready()).and_then(|()| self.restore_ports()) {
             self.kill();
             self.why = Some(failure.sentence());
+            return;
+        }
+        self.neighbours.show(true);
+    }
+
+    /// Suspends the process, or lets it continue and sends the changes that it has missed.
+    fn suspend(&mut self, is_suspended: bool) -> Result<(), RequestError> {
+        self.check();
+        let Some(process) = &self.process else { return Err(RequestError::Crashed(self.name.clone())) };
+        process.suspend(is_suspended).map_err(|error| RequestError::Signal(error.sentence()))?;
+        if !is_suspended {
+            for (&port, settings) in &self.ports {
+                let request = LabRequest::FarEnd { port, runs: settings.far_end_runs };
+                let switch = self.name.clone();
+                self.request(&request).map_err(|failure| RequestError::Process { switch, failure })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Shows the neighbours and hosts whether the switch runs.
+    fn set_light(&self, runs: bool) {
+        self.neighbours.show(runs);
+        self.set_interfaces_up(runs);
+    }
+
+    /// Sets the interfaces to hosts up or down: a host whose switch has ended sees no carrier.
+    fn set_interfaces_up(&self, up: bool) {
+        let Ok(own) = Namespace::current() else { return };
+        for interface in &self.host_interfaces {
+            // The lab may be ending.
+            let _ = if up { own.set_up(interface) } else { own.set_down(interface) };
         }
     }
 
@@ -211,6 +232,9 @@ impl SwitchProcess {
         for (&port, settings) in &self.ports {
             if !settings.up {
                 send(LabRequest::Port { port, up: false })?;
+            }
+            if !settings.far_end_runs {
+                send(LabRequest::FarEnd { port, runs: false })?;
             }
             if settings.by_ns > 0 {
                 send(LabRequest::Slow { port, by_ns: settings.by_ns })?;
@@ -241,14 +265,17 @@ impl SwitchProcess {
         };
         let ended = self.process.is_none();
         let (why, pid) = if ended { (self.why.clone(), None) } else { (Some(why), pid) };
-        let ports =
-            self.ports.iter().map(|(port, settings)| PortStatus { port: *port, up: settings.up, ..Default::default() });
-        SwitchStatus { failed: true, why, pid, ports: ports.collect(), counters: Vec::new() }
+        let ports = self.ports.iter().map(|(port, settings)| PortStatus {
+            port: *port,
+            up: settings.up && settings.far_end_runs,
+            ..Default::default()
+        });
+        SwitchStatus { failed: true, why, pid, ports: ports.collect(), ..SwitchStatus::default() }
     }
 
     /// Sends a request to the process and returns the response.
     fn request(&self, request: &LabRequest) -> Result<Value, ProcessFailure> {
-        if self.process.as_ref().is_some_and(|process| process.identity.is_stopped()) {
+        if self.process.as_ref().is_some_and(ChildProcess::is_stopped) {
             return Err(ProcessFailure::Silent);
         }
         let exchange = || -> std::io::Result<String> {
@@ -271,27 +298,15 @@ impl SwitchProcess {
     }
 
     fn kill(&mut self) {
-        if let Some(mut process) = self.process.take() {
-            // The process may have ended by itself.
-            let _ = process.child.kill();
-            let _ = process.child.wait();
+        if let Some(process) = self.process.take() {
+            process.kill();
+            self.set_light(false);
         }
     }
 
-    /// Ends the process: closes the connection, and kills it if it still runs after [`RESPONSE_TIMEOUT`].
+    /// Ends the process.
     fn end(mut self) {
-        let Some(SwitchChild { mut child, identity, connection }) = self.process.take() else { return };
-        drop(connection);
-        let begin = Instant::now();
-        // A stopped process does not notice that the connection is closed.
-        while begin.elapsed() < RESPONSE_TIMEOUT && !identity.is_stopped() {
-            if !matches!(child.try_wait(), Ok(None)) {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(2));
-        }
-        let _ = child.kill();
-        let _ = child.wait();
+        self.process.take().into_iter().for_each(ChildProcess::end);
     }
 }
 
@@ -301,24 +316,17 @@ impl Drop for SwitchProcess {
     }
 }
 
-/// Describes the end of a process.
-fn cause(status: ExitStatus) -> String {
-    match (status.signal(), status.code()) {
-        (Some(signal), _) => format!("its process was terminated by signal {signal}"),
-        (None, code) => format!("its process exited with code {}", code.unwrap_or(0)),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::ffi::OsString;
-    use std::os::unix::net::UnixListener;
+    use std::os::unix::net::{UnixListener, UnixStream};
     use std::sync::mpsc::channel;
 
     use rustix::process::Signal;
 
     use super::*;
     use crate::capture;
+    use crate::process_identity::ProcessIdentity;
     use crate::test_network::TestDirectory;
 
     struct NoArguments;
@@ -333,18 +341,18 @@ mod tests {
     fn switch(socket: PathBuf) -> SwitchProcess {
         let (arguments, table) = (Arc::new(NoArguments), Arc::new(ProcessTable::unwritten()));
         let files = (socket, PathBuf::from("/nonexistent/log"));
-        SwitchProcess::new(("lab", "s1"), arguments, table, files, None, std::iter::once(1))
+        SwitchProcess::new(("lab", "s1"), arguments, table, files, None, std::iter::once(1), Default::default())
     }
 
     /// Starts a process without a switch, which is stopped.
-    fn stopped_process() -> SwitchChild {
+    fn stopped_process() -> ChildProcess {
         let child = std::process::Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
         let identity = ProcessIdentity::of(child.id());
         identity.signal(Signal::STOP).unwrap();
         while !identity.is_stopped() {
             std::thread::yield_now();
         }
-        SwitchChild { child, identity, connection: UnixStream::pair().unwrap().0 }
+        ChildProcess { child, identity, connection: UnixStream::pair().unwrap().0 }
     }
 
     #[test]

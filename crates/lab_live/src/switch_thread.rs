@@ -15,6 +15,7 @@ use crate::capture::CaptureSender;
 use crate::controller::{ControllerListener, ControllerServer};
 use crate::link_direction::LinkDirection;
 use crate::live_network::{LiveNetwork, SwitchExtensions};
+use crate::neighbours::Neighbours;
 use crate::request_error::RequestError;
 
 /// Maximum number of frames from one port in one turn.
@@ -32,12 +33,16 @@ const SPIN: Duration = Duration::from_micros(80);
 /// The receiver of a command's outcome: done, or the reason why not. It may be gone.
 pub type Completion = Sender<Result<(), RequestError>>;
 
-/// A command to a switch.
+/// A command to a switch. Some are also for stores of resilient state and their operator.
 pub enum SwitchCommand {
     /// Crashes or restarts the switch.
     Fail(bool),
     /// Takes the link at a port up or down.
     Link { port: u32, up: bool, done: Completion },
+    /// Reports whether the switch at the other end of a port's link runs.
+    FarEnd { port: u32, runs: bool },
+    /// Suspends the process of the node, or lets it continue.
+    Suspend { is_suspended: bool, done: Completion },
     /// Sets the service time of the host at a port, in nanoseconds per frame.
     Slow { port: u32, by_ns: u64, done: Completion },
     /// Sends the frames that pass a port until the receiver is gone.
@@ -53,6 +58,9 @@ pub enum SwitchCommand {
 pub struct SwitchStatus {
     /// Whether it has crashed.
     pub failed: bool,
+    /// Whether its process is suspended. A thread cannot be.
+    #[serde(default)]
+    pub is_suspended: bool,
     /// The reason of a crash that was not requested, or of a service that is not available.
     pub why: Option<String>,
     /// Id of its process, if it has one of its own.
@@ -104,6 +112,8 @@ pub struct SwitchPort {
     out: LinkDirection,
     /// Direction from the host at the other end. Another switch shapes what it sends itself.
     back: Option<LinkDirection>,
+    /// Whether the switch at the other end runs, if there is one.
+    far_end_runs: bool,
     captures: Vec<CaptureSender>,
     /// Frames that the switch received, and those that arrived after it crashed.
     received: u64,
@@ -114,7 +124,12 @@ impl SwitchPort {
     /// Returns a port with the cables of its link.
     pub fn new(number: u32, out: Cable, back: Option<Cable>) -> SwitchPort {
         let (out, back) = (LinkDirection::new(out), back.map(LinkDirection::new));
-        SwitchPort { number, out, back, captures: Vec::new(), received: 0, lost_while_failed: 0 }
+        SwitchPort { number, out, back, far_end_runs: true, captures: Vec::new(), received: 0, lost_while_failed: 0 }
+    }
+
+    /// Whether its link carries frames and the other end runs.
+    fn is_up(&self) -> bool {
+        self.out.cable.is_up() && self.far_end_runs
     }
 
     /// Counts and captures a frame that arrives at the switch.
@@ -136,6 +151,7 @@ pub struct SwitchThread<N: LiveNetwork + ?Sized> {
     at: usize,
     seed: u64,
     listener: Option<ControllerListener<N>>,
+    neighbours: Neighbours,
     /// The switch; `None` after a crash.
     switch: Option<N::Switch>,
     /// The P4Runtime server. Its hook and its sink are in the lists below.
@@ -159,10 +175,12 @@ pub struct SwitchThread<N: LiveNetwork + ?Sized> {
 }
 
 impl<N: LiveNetwork + ?Sized> SwitchThread<N> {
-    /// Starts a switch of a network, by its index in the topology. `start` is the start of the lab.
+    /// Starts a switch of a network, by its index in the topology. `start` is the start of the lab. The neighbours see
+    /// crashes and restarts.
     pub fn new(
         (network, at, seed): (Arc<N>, usize, u64),
         listener: Option<ControllerListener<N>>,
+        neighbours: Neighbours,
         ports: Vec<(SwitchPort, Box<dyn Port>)>,
         commands: Receiver<SwitchCommand>,
         start: Instant,
@@ -174,6 +192,7 @@ impl<N: LiveNetwork + ?Sized> SwitchThread<N> {
             at,
             seed,
             listener,
+            neighbours,
             switch: None,
             server: None,
             hooks: HookList::new(Vec::new()),
@@ -197,7 +216,7 @@ impl<N: LiveNetwork + ?Sized> SwitchThread<N> {
     fn start_switch(&mut self) {
         let mut switch = self.network.switch(self.at, self.seed);
         for (port, driver) in self.ports.iter().zip(self.drivers.as_slice()) {
-            switch.set_port_up(PortId(port.number), port.out.cable.is_up() && driver.is_live());
+            switch.set_port_up(PortId(port.number), port.is_up() && driver.is_live());
         }
         let SwitchExtensions { mut hooks, mut sinks } = self.network.extensions(self.at);
         self.unserved = None;
@@ -222,6 +241,7 @@ impl<N: LiveNetwork + ?Sized> SwitchThread<N> {
         self.hooks = HookList::new(Vec::new());
         self.sinks.clear();
         self.ports.iter_mut().for_each(|port| port.out.clear_in_flight());
+        self.neighbours.show(false);
     }
 
     /// Forwards frames until a command ends the switch or all senders of commands are gone.
@@ -234,16 +254,19 @@ impl<N: LiveNetwork + ?Sized> SwitchThread<N> {
                     Err(TryRecvError::Empty) => break,
                 }
             }
-            let now = self.start.elapsed().as_nanos() as u64;
-            self.handle_due(now);
+            let start = self.start;
+            self.handle_due(|| start.elapsed().as_nanos() as u64);
             self.wait();
         }
     }
 
     /// Handles everything that is due. Events that became due while this thread did not run are handled at the time at
-    /// which they were due, so rates are exact and delays do not accumulate.
-    fn handle_due(&mut self, now: u64) {
-        self.receive(now);
+    /// which they were due, so rates are exact and delays do not accumulate. `clock` is read once.
+    fn handle_due(&mut self, clock: impl FnOnce() -> u64) {
+        let received = self.read_ports();
+        // Read after the frames, so that none counts as earlier than it was: a lease may have ended since.
+        let now = clock();
+        self.receive(now, received);
         for _ in 0..MAX_EVENTS {
             let arrivals =
                 self.ports.iter().filter_map(|port| port.back.as_ref().and_then(LinkDirection::next_arrival));
@@ -258,9 +281,10 @@ impl<N: LiveNetwork + ?Sized> SwitchThread<N> {
         self.send(now);
     }
 
-    /// Receives frames from the ports: frames of hosts enter their links, frames of other switches enter the switch.
-    fn receive(&mut self, now: u64) {
-        for (index, port) in self.ports.iter_mut().enumerate() {
+    /// Reads frames from the drivers, with the places of their ports.
+    fn read_ports(&mut self) -> Vec<(usize, Received)> {
+        let mut received = Vec::new();
+        for index in 0..self.ports.len() {
             let attached = &mut self.drivers.as_mut_slice()[index];
             if !attached.is_live() {
                 continue;
@@ -271,15 +295,22 @@ impl<N: LiveNetwork + ?Sized> SwitchThread<N> {
                     None => self.drivers.lose(index, error),
                 }
             }
-            for frame in std::mem::take(&mut self.batch) {
-                match &mut port.back {
-                    Some(direction) => direction.send(now, frame.data),
-                    None if port.out.cable.is_up() => {
-                        port.arrive(now, &frame.data, self.switch.is_none());
-                        self.input.push(Frame { port: PortId(port.number), data: frame.data });
-                    }
-                    None => {}
+            received.extend(self.batch.drain(..).map(|frame| (index, frame)));
+        }
+        received
+    }
+
+    /// Takes frames from the ports: frames of hosts enter their links, frames of other switches enter the switch.
+    fn receive(&mut self, now: u64, received: Vec<(usize, Received)>) {
+        for (index, frame) in received {
+            let port = &mut self.ports[index];
+            match &mut port.back {
+                Some(direction) => direction.send(now, frame.data),
+                None if port.out.cable.is_up() => {
+                    port.arrive(now, &frame.data, self.switch.is_none());
+                    self.input.push(Frame { port: PortId(port.number), data: frame.data });
                 }
+                None => {}
             }
         }
     }
@@ -366,17 +397,25 @@ impl<N: LiveNetwork + ?Sized> SwitchThread<N> {
             SwitchCommand::Stop => {}
             SwitchCommand::Fail(true) => self.crash(),
             SwitchCommand::Fail(false) if self.switch.is_some() => {}
-            SwitchCommand::Fail(false) => self.start_switch(),
+            SwitchCommand::Fail(false) => {
+                self.start_switch();
+                self.neighbours.show(true);
+            }
             SwitchCommand::Link { port, up, done } => {
                 for port in self.numbered(port) {
                     port.out.set_up(up);
                     port.back.iter_mut().for_each(|direction| direction.set_up(up));
                 }
-                let is_live = self.drivers.as_slice().iter().any(|driver| driver.id.0 == port && driver.is_live());
-                if let Some(switch) = &mut self.switch {
-                    switch.set_port_up(PortId(port), up && is_live);
-                }
+                self.update_port(port);
                 let _ = done.send(Ok(()));
+            }
+            SwitchCommand::FarEnd { port, runs } => {
+                self.numbered(port).for_each(|port| port.far_end_runs = runs);
+                self.update_port(port);
+            }
+            SwitchCommand::Suspend { done, .. } => {
+                let name = self.network.topology().switches[self.at].name.clone();
+                let _ = done.send(Err(RequestError::NoProcess(name)));
             }
             SwitchCommand::Slow { port, by_ns, done } => {
                 self.numbered(port).for_each(|port| port.out.set_service(by_ns));
@@ -391,9 +430,18 @@ impl<N: LiveNetwork + ?Sized> SwitchThread<N> {
                 let _ = done.send(Ok(()));
             }
             SwitchCommand::Status(to) => {
-                // The receiver may be gone.
+                // The receiver may have been dropped.
                 let _ = to.send(self.status());
             }
+        }
+    }
+
+    /// Sets the state of a port in the switch.
+    fn update_port(&mut self, number: u32) {
+        let is_live = self.drivers.as_slice().iter().any(|driver| driver.id.0 == number && driver.is_live());
+        let up = is_live && self.numbered(number).all(|port| port.is_up());
+        if let Some(switch) = &mut self.switch {
+            switch.set_port_up(PortId(number), up);
         }
     }
 
@@ -405,7 +453,7 @@ impl<N: LiveNetwork + ?Sized> SwitchThread<N> {
     fn status(&self) -> SwitchStatus {
         let ports = self.ports.iter().zip(self.drivers.as_slice()).map(|(port, driver)| PortStatus {
             port: port.number,
-            up: port.out.cable.is_up(),
+            up: port.is_up(),
             received: port.received,
             lost_while_failed: port.lost_while_failed,
             sent: port.out.cable.stats.carried,
@@ -422,6 +470,7 @@ impl<N: LiveNetwork + ?Sized> SwitchThread<N> {
         });
         SwitchStatus {
             failed: self.switch.is_none(),
+            is_suspended: false,
             why: self.unserved.clone(),
             pid: None,
             ports: ports.collect(),

@@ -26,6 +26,13 @@ fn interface(topology: &Topology, switch: usize, port: u32) -> String {
     fitting.unwrap_or_else(|| format!("s{number}.{port}"))
 }
 
+/// Returns the names of a switch's interfaces that lead to hosts.
+pub fn host_interfaces(topology: &Topology, switch: usize) -> Vec<String> {
+    let ports = topology.ports(switch).into_iter();
+    let to_hosts = ports.filter(|(_, far)| matches!(far.node, Node::Host(_)));
+    to_hosts.map(|(port, _)| interface(topology, switch, port)).collect()
+}
+
 /// A port of a switch and its driver.
 type OpenPort = (SwitchPort, Box<dyn Port>);
 
@@ -51,7 +58,7 @@ pub fn create(
     ended: &dyn Fn() -> bool,
 ) -> Result<(), NamespaceError> {
     let location = |end: End| match end.node {
-        Node::Host(host) => (&hosts[host].namespace, INTERFACE.to_owned()),
+        Node::Host(host) => (&*hosts[host].namespace, INTERFACE.to_owned()),
         Node::Switch(switch) => (own, interface(topology, switch, end.port)),
     };
     for link in topology.links.iter().take_while(|_| !ended()) {

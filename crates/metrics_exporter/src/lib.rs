@@ -13,10 +13,12 @@
 
 #![forbid(unsafe_code)]
 
+mod family;
 mod listener;
 mod snapshot;
 mod text;
 
+pub use family::{MetricFamily, MetricKind};
 pub use grpc_admission::BoundServer;
 pub use listener::{ListenError, MetricsServer, bind, listen, listen_bound};
 pub use snapshot::{MetricsSnapshot, SnapshotSource};

@@ -170,7 +170,7 @@ mod tests {
             while !stopped.load(Ordering::Relaxed) {
                 source.poll(|| {
                     taken += 1;
-                    MetricsSnapshot { numbers: vec![("port.1.rx.packets".to_owned(), 7)], sites: Vec::new() }
+                    MetricsSnapshot { numbers: vec![("port.1.rx.packets".to_owned(), 7)], ..MetricsSnapshot::default() }
                 });
                 std::thread::yield_now();
             }

@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 use switch::DropSite;
 use tokio::sync::Notify;
 
+use crate::family::MetricFamily;
+
 /// Maximum age of a snapshot that is served.
 const MAX_AGE: Duration = Duration::from_secs(1);
 
@@ -17,6 +19,8 @@ pub struct MetricsSnapshot {
     pub numbers: Vec<(String, u64)>,
     /// Dropped packets by reason and place.
     pub sites: Vec<DropSite>,
+    /// Metrics that are not numbers of a registry.
+    pub families: Vec<MetricFamily>,
 }
 
 /// The state that both threads share.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use crate::family::MetricKind;
 use crate::snapshot::MetricsSnapshot;
 
 /// Maximum number of series of one metric. A program has as many tables and statements as its author likes.
@@ -10,9 +11,9 @@ const MAX_SERIES: usize = 10_000;
 
 /// The samples of one metric, each with its labels.
 struct Family {
-    kind: &'static str,
+    kind: MetricKind,
     help: String,
-    samples: Vec<(String, u64)>,
+    samples: Vec<(String, String)>,
 }
 
 impl MetricsSnapshot {
@@ -27,7 +28,7 @@ fn exposition(snapshot: &MetricsSnapshot) -> String {
     let mut add = |metric: Metric, value: u64| {
         let Metric { name, kind, help, labels } = metric;
         let family = families.entry(name).or_insert(Family { kind, help, samples: Vec::new() });
-        family.samples.push((labels, value));
+        family.samples.push((labels, value.to_string()));
     };
     // Drops by place follow below, with the place in a label of its own.
     let is_by_place = |name: &str| name.starts_with("drop.") && name.contains(".at.");
@@ -43,16 +44,24 @@ fn exposition(snapshot: &MetricsSnapshot) -> String {
     }
     for (labels, value) in places {
         let help = "Packets dropped by a statement of the program.".to_owned();
-        add(Metric { name: "triplane_program_drops_total".to_owned(), kind: "counter", help, labels }, value);
+        add(Metric { name: "triplane_program_drops_total".to_owned(), kind: MetricKind::Counter, help, labels }, value);
+    }
+    for family in &snapshot.families {
+        let samples = family.samples.iter().map(|(labels, value)| (labels.clone(), value.to_string())).collect();
+        let named = Family { kind: family.kind, help: family.help.to_owned(), samples };
+        families.insert(family.name.to_owned(), named);
     }
     let omitted = families.values().map(|family| family.samples.len().saturating_sub(MAX_SERIES) as u64).sum();
     let name = "triplane_series_omitted".to_owned();
     let help = format!("Series left out, since a metric has at most {MAX_SERIES} of them.");
-    families.insert(name, Family { kind: "gauge", help, samples: vec![(String::new(), omitted)] });
+    families.insert(
+        name,
+        Family { kind: MetricKind::Gauge, help, samples: vec![(String::new(), u64::to_string(&omitted))] },
+    );
     let mut text = String::new();
     for (name, Family { kind, help, samples }) in families {
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "# HELP {name} {}\n# TYPE {name} {kind}", escape(&help));
+        let _ = writeln!(text, "# HELP {name} {}\n# TYPE {name} {}", escape(&help), kind.name());
         for (labels, value) in samples.into_iter().take(MAX_SERIES) {
             let _ = writeln!(text, "{name}{labels} {value}");
         }
@@ -63,18 +72,22 @@ fn exposition(snapshot: &MetricsSnapshot) -> String {
 /// The metric that a number of the registry becomes.
 struct Metric {
     name: String,
-    kind: &'static str,
+    kind: MetricKind,
     help: String,
     labels: String,
 }
 
 /// Returns the metric and the labels of a number of the registry. docs/metrics.md has the list.
 fn metric(name: &str) -> Metric {
-    let counter =
-        |name: String, help: &str, labels: String| Metric { name, kind: "counter", help: help.to_owned(), labels };
+    let counter = |name: String, help: &str, labels: String| Metric {
+        name,
+        kind: MetricKind::Counter,
+        help: help.to_owned(),
+        labels,
+    };
     let gauge = |name: &str, help: &str, labels: String| Metric {
         name: name.to_owned(),
-        kind: "gauge",
+        kind: MetricKind::Gauge,
         help: help.to_owned(),
         labels,
     };
@@ -124,7 +137,7 @@ fn escape(text: &str) -> String {
 }
 
 /// Emits labels, with the escapes of the format: `{port="1"}`.
-fn labels(labels: &[(&str, &str)]) -> String {
+pub(crate) fn labels(labels: &[(&str, &str)]) -> String {
     let quoted = |value: &str| escape(value).replace('"', "\\\"");
     let all: Vec<_> = labels.iter().map(|(name, value)| format!("{name}=\"{}\"", quoted(value))).collect();
     format!("{{{}}}", all.join(","))
@@ -135,6 +148,7 @@ mod tests {
     use switch::DropSite;
 
     use super::*;
+    use crate::family::MetricFamily;
 
     #[test]
     fn every_number_has_a_metric_and_its_labels() {
@@ -153,7 +167,8 @@ mod tests {
         let place = diagnostics::SourcePosition { file: "a\\b.p4".into(), line: 8, column: 9 };
         let reason = switch::DropReason::IngressProgram;
         let site = |packets| DropSite { reason, place: Some((place.clone(), "In.drop".to_owned())), packets };
-        let text = exposition(&MetricsSnapshot { numbers, sites: vec![site(3), site(4)] });
+        let text =
+            exposition(&MetricsSnapshot { numbers, sites: vec![site(3), site(4)], ..MetricsSnapshot::default() });
         let samples: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
         assert_eq!(
             samples,
@@ -174,6 +189,32 @@ mod tests {
         assert_eq!(text.matches("# TYPE triplane_port_rx_packets_total counter\n").count(), 1);
         assert!(text.contains("# TYPE triplane_table_entries gauge\n"));
     }
+
+    #[test]
+    fn metrics_with_names_of_their_own_are_in_the_text() {
+        let families = vec![
+            MetricFamily::gauge("triplane_left_seconds", "Time.").labelled(&[("shard", "a\"b")], 0.25),
+            MetricFamily::histogram("triplane_took_seconds", "Took.", [(0.5, 2), (1.0, 3)], (4, 7.5)),
+        ];
+        let text = exposition(&MetricsSnapshot { families, ..MetricsSnapshot::default() });
+        let expected = "\
+# HELP triplane_left_seconds Time.
+# TYPE triplane_left_seconds gauge
+triplane_left_seconds{shard=\"a\\\"b\"} 0.25
+# HELP triplane_series_omitted Series left out, since a metric has at most 10000 of them.
+# TYPE triplane_series_omitted gauge
+triplane_series_omitted 0
+# HELP triplane_took_seconds Took.
+# TYPE triplane_took_seconds histogram
+triplane_took_seconds_bucket{le=\"0.5\"} 2
+triplane_took_seconds_bucket{le=\"1\"} 3
+triplane_took_seconds_bucket{le=\"+Inf\"} 4
+triplane_took_seconds_sum 7.5
+triplane_took_seconds_count 4
+";
+        assert_eq!(text, expected);
+    }
+
     #[test]
     fn names_of_a_program_cannot_leave_their_lines() {
         let table = "a\\b\"c\nd";
@@ -186,7 +227,7 @@ mod tests {
         let place = diagnostics::SourcePosition { file: table.into(), line: 8, column: 9 };
         let reason = switch::DropReason::IngressProgram;
         let sites = vec![DropSite { reason, place: Some((place, table.to_owned())), packets: 5 }];
-        let text = exposition(&MetricsSnapshot { numbers, sites });
+        let text = exposition(&MetricsSnapshot { numbers, sites, ..MetricsSnapshot::default() });
         let quoted = r#"a\\b\"c\nd"#;
         for line in text.lines() {
             let is_head = ["# HELP triplane_", "# TYPE triplane_"].iter().any(|head| line.starts_with(head));
@@ -206,7 +247,7 @@ mod tests {
     #[test]
     fn a_program_with_many_tables_has_a_bounded_number_of_series() {
         let numbers = (0..MAX_SERIES + 3).map(|table| (format!("table.{table}.entries"), 0)).collect();
-        let text = exposition(&MetricsSnapshot { numbers, sites: Vec::new() });
+        let text = exposition(&MetricsSnapshot { numbers, ..MetricsSnapshot::default() });
         assert_eq!(text.matches("\ntriplane_table_entries{").count(), MAX_SERIES);
         assert!(text.contains("\ntriplane_series_omitted 3\n"));
     }

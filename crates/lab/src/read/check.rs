@@ -173,9 +173,11 @@ fn gateways(topology: &Topology, diagnostics: &mut Diagnostics) {
 /// Warns of hosts that reach only their own network while other networks exist.
 fn networks(topology: &Topology, diagnostics: &mut Diagnostics) {
     // The lowest and the highest address show whether any host is in another network.
-    let addresses = || topology.hosts.iter().filter_map(|host| host.address.map(|(address, _)| address));
+    // Memory servers speak to the switch at their link only.
+    let hosts = || topology.hosts.iter().filter(|host| host.memory.is_none());
+    let addresses = || hosts().filter_map(|host| host.address.map(|(address, _)| address));
     let (Some(least), Some(most)) = (addresses().min(), addresses().max()) else { return };
-    for host in topology.hosts.iter().filter(|host| host.gateway.is_none() && host.neighbours.is_empty()) {
+    for host in hosts().filter(|host| host.gateway.is_none() && host.neighbours.is_empty()) {
         let Some((address, bits)) = host.address else { continue };
         let own = network(address, bits);
         if let Some(other) = [least, most].into_iter().find(|other| network(*other, bits) != own) {

@@ -89,6 +89,18 @@ impl Reader<'_> {
         text.parse().map_err(|error| self.wrong(span, format!("{error}"))).ok()
     }
 
+    /// One of a few words.
+    pub(crate) fn word<T: Copy>(&mut self, table: &DeTable<'_>, key: &str, words: &[(&str, T)]) -> Option<T> {
+        let (text, span) = self.text(table, key)?;
+        let found = words.iter().find(|(word, _)| *word == text);
+        if found.is_none() {
+            let quoted: Vec<String> = words.iter().map(|(word, _)| format!("\"{word}\"")).collect();
+            let (last, others) = quoted.split_last().expect("there are words");
+            self.wrong(span, format!("`{key}` must be {} or {last}, not \"{text}\"", others.join(", ")));
+        }
+        found.map(|(_, value)| *value)
+    }
+
     pub(crate) fn integer(
         &mut self,
         table: &DeTable<'_>,

@@ -1,7 +1,7 @@
 use diagnostics::{Diagnostics, SourceMap};
 
 use crate::generate::{NetworkKind, generate};
-use crate::topology::{Endpoint, Entries, Rate, Shape, SwitchProgram, Topology};
+use crate::topology::{Endpoint, Entries, Hold, Rate, Shape, Size, SwitchProgram, TinyAccess, Topology};
 
 /// Reads a text; returns the topology and the rendered diagnostics.
 fn read(text: &str) -> (Option<Topology>, String) {
@@ -52,6 +52,28 @@ fn a_file_is_read() {
     assert_eq!((topology.links[1].shape.rate, topology.links[1].shape.loss), (None, 0.5));
     assert_eq!(topology.links[1].shape.delay, topology.links[0].shape.delay);
     assert_eq!(topology.end_name(topology.links[1].ends[0]), "s1:2");
+}
+
+#[test]
+fn stores_are_in_the_order_of_their_names() {
+    let stores = "[stores.b]\n[stores.a]\ndurable = true\n[operator]\nchain = 1\n";
+    let links = "[[links]]\nends = [\"a\", \"s1:3\"]\n[[links]]\nends = [\"b\", \"s1:4\"]\n";
+    let text = format!("{stores}{GOOD}{links}[[links]]\nends = [\"operator\", \"s1:5\"]\n");
+    let (topology, findings) = read(&text);
+    let topology = topology.unwrap_or_else(|| panic!("{findings}"));
+    let stores = topology.hosts[topology.stores()].iter().map(|host| (host.name.as_str(), host.is_durable));
+    assert_eq!(stores.collect::<Vec<_>>(), [("a", true), ("b", false)]);
+    let with = |setting: &str| text.replace("[defaults]", &format!("[defaults]\n{setting}"));
+    let sharded = read(&with("shards = 2")).0.expect("it is right");
+    assert_eq!((topology.shards(), sharded.shards()), (1, 2));
+    assert_eq!(read(&crate::emit(&sharded)).0.expect("what is written can be read").shards, Some(2));
+    let (_, findings) = read(&with("shards = 9"));
+    assert!(findings.contains("`shards` must be") && findings.contains("1 to 8"), "{findings}");
+    let (_, findings) = read(&text.replace("durable = true", "durable = 1"));
+    assert!(findings.contains("`durable` must be true or false"), "{findings}");
+    let (again, findings) = read(&crate::emit(&topology));
+    let again = again.unwrap_or_else(|| panic!("{findings}"));
+    assert_eq!(again.hosts.iter().map(|host| host.is_durable).collect::<Vec<_>>(), [false, false, true, false, false]);
 }
 
 #[test]
@@ -224,4 +246,46 @@ fn an_empty_topology_is_a_mistake_with_a_remedy() {
         assert!(findings.contains("the topology has no hosts and no switches"), "{findings}");
         assert!(findings.contains(remedy), "{findings}");
     }
+}
+
+#[test]
+fn a_host_lends_the_memory_that_the_file_says() {
+    let with = |memory: &str| GOOD.replacen("[hosts.h2]", &format!("[hosts.h2]\nmemory = {memory}"), 1);
+    let topology = read(&with("\"16MiB\"")).0.expect("it is good");
+    assert_eq!(topology.hosts[1].memory.map(Size::bytes), Some(16 << 20));
+    assert_eq!(read(&crate::emit(&topology)).0.expect("it is good").hosts[1].memory, topology.hosts[1].memory);
+    assert_eq!((topology.traffic_hosts(), topology.memory_servers(0)), (vec![0], vec![(2, 1)]));
+    for (memory, part) in
+        [("\"16MB\"", "`16MB` is not a size"), ("\"65GiB\"", "the maximum is 64GiB"), ("16", "memory")]
+    {
+        let (_, findings) = read(&with(memory));
+        assert!(findings.contains(part), "{findings}");
+    }
+    let (_, findings) = read(&with("\"1MiB\"").replacen("ip = \"10.0.2.2/24\"\n", "", 1));
+    assert!(findings.contains("`h2` lends memory, so it needs an address"), "{findings}");
+}
+
+#[test]
+fn tiny_packet_programs_may_do_what_the_file_says() {
+    let with = |access: &str| GOOD.replacen("[defaults]", &format!("[defaults]\ntpp = {access}"), 1);
+    assert_eq!(read(GOOD).0.expect("it is good").tpp, TinyAccess::Off);
+    for (text, access) in [("off", TinyAccess::Off), ("read", TinyAccess::Read), ("write", TinyAccess::Write)] {
+        let topology = read(&with(&format!("{text:?}"))).0.expect("it is good");
+        assert_eq!(topology.tpp, access);
+        assert_eq!(read(&crate::emit(&topology)).0.expect("it is good").tpp, access);
+    }
+    let (_, findings) = read(&with("\"all\""));
+    assert!(findings.contains("`tpp` must be \"off\", \"read\" or \"write\", not \"all\""), "{findings}");
+}
+
+#[test]
+fn outputs_are_held_where_the_file_says() {
+    let with = |hold: &str| GOOD.replacen("[defaults]", &format!("[defaults]\nhold = {hold}"), 1);
+    assert_eq!(read(GOOD).0.expect("it is good").hold, Hold::Local);
+    let (topology, findings) = read(&with("\"piggyback\""));
+    let topology = topology.unwrap_or_else(|| panic!("{findings}"));
+    assert_eq!(topology.hold, Hold::Piggyback);
+    assert_eq!(read(&crate::emit(&topology)).0.expect("it is good").hold, Hold::Piggyback);
+    let (_, findings) = read(&with("\"both\""));
+    assert!(findings.contains("`hold` must be \"local\" or \"piggyback\", not \"both\""), "{findings}");
 }

@@ -6,6 +6,9 @@
 //! entries = "shortest-paths"        # or a file's name
 //! link = { rate = "1Gbps", delay = "10us" }
 //! lease = "1s"                      # of the stores
+//! shards = 2                        # of the stores: each has a chain with another head
+//! hold = "piggyback"                # of the resilient switches; "local" if omitted
+//! tpp = "read"                      # tiny packet programs: "off" (the default), "read" or "write"
 //!
 //! [hosts.h1]
 //! ip = "10.0.1.1/24"
@@ -14,6 +17,10 @@
 //! neighbours = { "10.0.1.254" = "02:00:00:00:01:fe" }
 //! commands = ["sysctl -q -w net.ipv6.conf.all.disable_ipv6=1"]
 //!
+//! [hosts.m1]                        # a memory server for the @elastic tables of the switch at its link
+//! ip = "10.9.0.1/24"
+//! memory = "64MiB"                  # also B, KiB, GiB
+//!
 //! [switches.s1]
 //! program = "firewall.p4"
 //! entries = "s1.json"
@@ -21,7 +28,8 @@
 //! p4runtime = true                  # serve controllers; or an address: "127.0.0.1:50051"
 //! device_id = 7
 //!
-//! [stores.a]                        # stores of resilient state; all form one chain, in the order of the file
+//! [stores.a]                        # stores of resilient state; all form one chain, in the order of their names
+//! durable = true                    # keeps its rows on disk; live only
 //! [operator]                        # optional: removes stores that crash from the chain, and adds others
 //! chain = 3                         # the length of the chain; other stores are spares
 //!
@@ -41,7 +49,8 @@ use toml::de::DeTable;
 use super::document::{self, Reader};
 use super::{default_mac, field};
 use crate::topology::{
-    Delay, End, Endpoint, Entries, Host, Lease, Link, Node, Rate, Shape, SwitchProgram, Topology, TopologySwitch,
+    Delay, End, Endpoint, Entries, Hold, Host, Lease, Link, Node, Rate, Shape, Size, SwitchProgram, TinyAccess,
+    Topology, TopologySwitch,
 };
 
 /// The name of the built-in router in a file.
@@ -59,6 +68,12 @@ const MAX_STORES: usize = 5;
 /// Maximum number of stores with an operator, including spare ones.
 const MAX_OPERATED_STORES: usize = 16;
 
+/// Maximum memory that a host lends, in bytes: 64 GiB.
+const MAX_MEMORY: u64 = 64 << 30;
+
+/// Maximum number of shards of resilient state.
+const MAX_SHARDS: u32 = 8;
+
 /// Length of the chain with an operator, if the file gives none and there are that many stores.
 const CHAIN_LENGTH: usize = 3;
 
@@ -73,7 +88,8 @@ pub fn read(file: FileId, text: &str, max_port: u32, diagnostics: &mut Diagnosti
     let top = document.get_ref();
     reader.known(top, "a topology", &["defaults", "hosts", "switches", "stores", "operator", "links"]);
     let defaults = reader.defaults(top);
-    topology.lease = defaults.lease;
+    (topology.lease, topology.shards) = (defaults.lease, defaults.shards);
+    (topology.hold, topology.tpp) = (defaults.hold, defaults.tpp);
     reader.hosts(top, &mut topology);
     reader.stores(top, &mut topology);
     reader.operator(top, &mut topology);
@@ -88,6 +104,9 @@ struct Defaults {
     p4runtime: Option<Endpoint>,
     shape: Shape,
     lease: Lease,
+    shards: Option<u16>,
+    hold: Hold,
+    tpp: TinyAccess,
 }
 
 impl Reader<'_> {
@@ -98,9 +117,13 @@ impl Reader<'_> {
             p4runtime: None,
             shape: Shape::default(),
             lease: Lease::default(),
+            shards: None,
+            hold: Hold::default(),
+            tpp: TinyAccess::default(),
         };
         if let Some(table) = self.table(top, "defaults") {
-            self.known(table, "`defaults`", &["program", "entries", "p4runtime", "link", "lease"]);
+            let known = ["program", "entries", "p4runtime", "link", "lease", "shards", "hold", "tpp"];
+            self.known(table, "`defaults`", &known);
             defaults.program = self.program(table).unwrap_or(defaults.program);
             defaults.entries = self.entries(table).unwrap_or(defaults.entries);
             defaults.p4runtime = self.endpoint(table).unwrap_or_default();
@@ -109,6 +132,9 @@ impl Reader<'_> {
                 self.wrong(span, "several switches cannot share an address: write p4runtime = true here");
             }
             defaults.lease = self.lease(table).unwrap_or(defaults.lease);
+            defaults.shards = self.integer(table, "shards", 1..=MAX_SHARDS).map(|shards| shards as u16);
+            defaults.hold = self.word(table, "hold", &Hold::WORDS).unwrap_or(defaults.hold);
+            defaults.tpp = self.word(table, "tpp", &TinyAccess::WORDS).unwrap_or(defaults.tpp);
             if let Some(link) = self.table(table, "link") {
                 self.known(link, "a link", &LINK_KEYS);
                 defaults.shape = self.shape(link, defaults.shape);
@@ -138,7 +164,7 @@ impl Reader<'_> {
 
     fn hosts(&mut self, top: &DeTable<'_>, topology: &mut Topology) {
         for (name, span, table) in self.named(top, "hosts") {
-            self.known(table, "a host", &["ip", "mac", "gateway", "neighbours", "commands"]);
+            self.known(table, "a host", &["ip", "mac", "gateway", "neighbours", "commands", "memory"]);
             let address = self.text(table, "ip").and_then(|(text, span)| {
                 let address = field::cidr(text);
                 if address.is_none() {
@@ -150,18 +176,46 @@ impl Reader<'_> {
             let gateway = self.text(table, "gateway").and_then(|(text, span)| self.address(text, span));
             let neighbours = self.neighbours(table);
             let commands = self.commands(table);
+            let memory = self.memory(table);
+            if memory.is_some() && address.is_none() {
+                self.wrong(span, format!("`{name}` lends memory, so it needs an address: write ip = \"10.9.0.1/24\""));
+            }
             let name = name.to_owned();
-            topology.hosts.push(Host { name, address, mac, gateway, neighbours, commands, is_store: false, span });
+            let (is_store, is_durable) = (false, false);
+            topology.hosts.push(Host {
+                name,
+                address,
+                mac,
+                gateway,
+                neighbours,
+                commands,
+                memory,
+                is_store,
+                is_durable,
+                span,
+            });
         }
     }
 
+    /// `memory = "64MiB"`.
+    fn memory(&mut self, table: &DeTable<'_>) -> Option<Size> {
+        let (text, span) = self.text(table, "memory")?;
+        let size: Size = self.parsed(table, "memory")?;
+        let fits = size.bytes() <= MAX_MEMORY;
+        if !fits {
+            self.wrong(span, format!("`{text}` is too much: the maximum is {}GiB", MAX_MEMORY >> 30));
+        }
+        fits.then_some(size)
+    }
+
+    /// `[stores.a]`, with `durable = true` or without. They are in the order of their names, as in a cluster file.
     fn stores(&mut self, top: &DeTable<'_>, topology: &mut Topology) {
-        for (name, span, table) in self.named(top, "stores") {
-            self.known(table, "a store", &[]);
-            let mac = default_mac(topology.hosts.len());
-            let (name, address, gateway) = (name.to_owned(), None, None);
-            let (neighbours, commands) = (Vec::new(), Vec::new());
-            topology.hosts.push(Host { name, address, mac, gateway, neighbours, commands, is_store: true, span });
+        let mut stores = self.named(top, "stores");
+        stores.sort_by_key(|(name, ..)| *name);
+        for (name, span, table) in stores {
+            self.known(table, "a store", &["durable"]);
+            let is_durable = self.boolean(table, "durable").unwrap_or(false);
+            topology.hosts.push(store(name, topology.hosts.len(), is_durable, span));
         }
         let is_operated = top.contains_key("operator");
         let max = if is_operated { MAX_OPERATED_STORES } else { MAX_STORES };
@@ -171,7 +225,7 @@ impl Reader<'_> {
         }
     }
 
-    /// `[operator]`, with `chain = 3` or without: it stands behind the stores.
+    /// `[operator]`, with `chain = 3` or without: it follows the stores.
     fn operator(&mut self, top: &DeTable<'_>, topology: &mut Topology) {
         let Some(table) = self.table(top, "operator") else { return };
         let span = top.get_key_value("operator").map_or(Span::new(self.file, 0, 0), |(key, _)| self.span(key.span()));
@@ -183,10 +237,7 @@ impl Reader<'_> {
         let most = stores.min(MAX_STORES);
         let chain = self.integer(table, "chain", 1..=most as u32);
         topology.chain = Some(chain.map_or(most.min(CHAIN_LENGTH), |chain| chain as usize));
-        let mac = default_mac(topology.hosts.len());
-        let (name, address, gateway) = ("operator".to_owned(), None, None);
-        let (neighbours, commands) = (Vec::new(), Vec::new());
-        topology.hosts.push(Host { name, address, mac, gateway, neighbours, commands, is_store: true, span });
+        topology.hosts.push(store("operator", topology.hosts.len(), false, span));
     }
 
     /// `lease = "100ms"`, from 1 ms to 1 minute.
@@ -242,6 +293,15 @@ impl Reader<'_> {
     fn entries(&mut self, table: &DeTable<'_>) -> Option<Entries> {
         let (name, span) = self.text(table, "entries")?;
         Some(if name == SHORTEST_PATHS { Entries::ShortestPaths } else { Entries::File(name.to_owned(), span) })
+    }
+
+    /// `key = true` or `key = false`.
+    fn boolean(&mut self, table: &DeTable<'_>, key: &str) -> Option<bool> {
+        let (value, span) = self.get(table, key)?;
+        if value.as_bool().is_none() {
+            self.wrong(span, format!("`{key}` must be true or false"));
+        }
+        value.as_bool()
     }
 
     /// `p4runtime = true`, `false`, or an address.
@@ -355,4 +415,11 @@ impl Reader<'_> {
             mtu: self.integer(table, "mtu", 68..=9_216).unwrap_or(or.mtu),
         }
     }
+}
+
+/// Returns a store or the operator, which has this index among the hosts.
+fn store(name: &str, at: usize, is_durable: bool, span: Span) -> Host {
+    let (name, mac, is_store) = (name.to_owned(), default_mac(at), true);
+    let (address, gateway, neighbours, commands) = (None, None, Vec::new(), Vec::new());
+    Host { name, address, mac, gateway, neighbours, commands, memory: None, is_store, is_durable, span }
 }

@@ -130,7 +130,18 @@ impl Reader<'_> {
         let gateway = commands.iter().find_map(|command| gateway(command));
         let neighbours = commands.iter().filter_map(|command| neighbour(command)).collect();
         let mac = mac.unwrap_or(default_mac(at));
-        Host { name: name.to_owned(), address, mac, gateway, neighbours, commands, is_store: false, span }
+        Host {
+            name: name.to_owned(),
+            address,
+            mac,
+            gateway,
+            neighbours,
+            commands,
+            memory: None,
+            is_store: false,
+            is_durable: false,
+            span,
+        }
     }
 
     fn commands(&mut self, list: &Array<'_>) -> Vec<String> {

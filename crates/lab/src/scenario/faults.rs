@@ -9,10 +9,12 @@ use crate::read::document::Reader;
 use crate::sim::Fault;
 use crate::topology::{Delay, Node, Topology};
 
-const KEYS: [&str; 13] = [
+const KEYS: [&str; 15] = [
     "at",
     "crash",
     "restart",
+    "suspend",
+    "resume",
     "down",
     "up",
     "partition",
@@ -45,7 +47,12 @@ impl Reader<'_> {
         };
         let before = self.diagnostics.error_count();
         let mut told = Vec::new();
-        for (key, fault) in [("crash", Fault::Crash), ("restart", Fault::Restart)] {
+        for (key, fault) in [
+            ("crash", Fault::Crash),
+            ("restart", Fault::Restart),
+            ("suspend", Fault::Suspend),
+            ("resume", Fault::Resume),
+        ] {
             for name in self.names(table, key).unwrap_or_default() {
                 told.extend(self.place(name, topology).map(|node| (at, node, fault)));
             }

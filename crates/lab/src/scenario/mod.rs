@@ -203,16 +203,17 @@ impl Scenario {
         all
     }
 
-    /// Returns the default scenario: every host pings every other, or only its successor if there are many hosts.
-    pub fn all_ping(hosts: usize) -> Scenario {
+    /// Returns the default scenario: every one of these hosts pings every other, or only its successor if there are
+    /// many.
+    pub fn all_ping(hosts: &[usize]) -> Scenario {
         const ALL_PAIRS_UP_TO: usize = 16;
-        let others = |host: usize| match hosts {
-            0..=ALL_PAIRS_UP_TO => (0..hosts).filter(|other| *other != host).collect(),
-            _ => vec![(host + 1) % hosts],
+        let others = |at: usize| match hosts.len() {
+            0..=ALL_PAIRS_UP_TO => hosts.iter().copied().filter(|other| *other != hosts[at]).collect(),
+            count => vec![hosts[(at + 1) % count]],
         };
         let ping = Traffic {
             name: "ping".to_owned(),
-            pairs: (0..hosts).map(|host| (host, others(host))).collect(),
+            pairs: hosts.iter().enumerate().map(|(at, host)| (*host, others(at))).collect(),
             start: Delay::from_ms(10),
             stop: Delay::from_ms(1_000),
             address: None,
@@ -224,7 +225,7 @@ impl Scenario {
             duration: Delay::from_ms(3_000),
             seed: 1,
             sample: Delay::from_ms(10),
-            traffic: if hosts > 1 { vec![ping] } else { Vec::new() },
+            traffic: if hosts.len() > 1 { vec![ping] } else { Vec::new() },
             faults: Vec::new(),
             random_faults: None,
             writes: Vec::new(),

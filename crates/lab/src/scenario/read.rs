@@ -227,13 +227,17 @@ impl Reader<'_> {
     fn hosts_of(&mut self, table: &DeTable<'_>, key: &str, topology: &Topology) -> Option<Vec<usize>> {
         let texts = self.texts(table, key)?;
         if let [("all", _)] = texts[..] {
-            return Some((0..topology.machines()).collect());
+            return Some(topology.traffic_hosts());
         }
         let mut hosts = Vec::new();
         for text in texts {
             match self.node(text, topology) {
                 Some(Node::Host(host)) if topology.hosts[host].is_store => {
                     self.wrong(text.1, format!("`{}` is a store, which sends and receives no traffic", text.0));
+                }
+                Some(Node::Host(host)) if topology.hosts[host].memory.is_some() => {
+                    let message = format!("`{}` is a memory server, which sends and receives no other traffic", text.0);
+                    self.wrong(text.1, message);
                 }
                 Some(Node::Host(host)) => hosts.push(host),
                 Some(Node::Switch(_)) => {

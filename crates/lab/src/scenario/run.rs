@@ -69,7 +69,8 @@ pub fn prepare(
     for (number, traffic) in scenario.traffic.iter().enumerate() {
         hosts.add(number, traffic, topology, replays);
     }
-    for (host, stack) in hosts.stacks.into_iter().enumerate().take(topology.machines()) {
+    let stacks = hosts.stacks.into_iter().enumerate().filter(|(host, _)| topology.has_traffic(*host));
+    for (host, stack) in stacks {
         simulation.run_program(host, Time::ZERO, Box::new(stack));
     }
     for planned in scenario.schedule(topology, seed) {

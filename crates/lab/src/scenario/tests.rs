@@ -278,7 +278,7 @@ among = ["h2", "h3"]
 fn digests(threads: usize) -> Vec<(u64, u64)> {
     let (mut topology, make) = star();
     topology.links.iter_mut().for_each(|link| link.shape.loss = 0.1);
-    let scenario = Scenario::all_ping(topology.hosts.len());
+    let scenario = Scenario::all_ping(&topology.traffic_hosts());
     let prepare = |seed| prepare(&topology, &scenario, seed, &BTreeMap::new(), Arc::clone(&make));
     let mut digests = Vec::new();
     run_seeds(&topology, &scenario, 5..25, threads, prepare, |seed, results| digests.push((seed, results.digest)));

@@ -7,6 +7,10 @@ pub enum Fault {
     Crash,
     /// The node restarts with fresh state.
     Restart,
+    /// The node stops like a suspended process: arrivals and timers wait, and its state is kept.
+    Suspend,
+    /// The node continues.
+    Resume,
     /// The link at a port goes down; frames on it are lost. The fault has to be injected at both ends.
     LinkDown(u32),
     /// The link at a port comes up again.

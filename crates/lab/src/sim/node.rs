@@ -37,12 +37,14 @@ pub struct Node {
     /// The time of the latest event.
     now: u64,
     up: bool,
+    /// Events that wait until a suspended node continues; `None` while it runs.
+    suspended: Option<Vec<Event>>,
     captures: Vec<(u32, Capture)>,
     input: Vec<Frame>,
     output: Vec<Frame>,
 }
 
-/// Maximum number of frames that wait for a slow host; further ones are lost.
+/// Maximum number of frames that wait for a slow or suspended node; further ones are lost.
 const MAX_WAITING: usize = 65_536;
 
 /// The opposite direction of a link, as its receiver sees it.
@@ -69,6 +71,7 @@ impl Node {
             own_events: 0,
             now: 0,
             up: true,
+            suspended: None,
             captures: Vec::new(),
             input: Vec::new(),
             output: Vec::new(),
@@ -99,6 +102,19 @@ impl Node {
         Some(event)
     }
 
+    /// Returns an event unless the node is suspended. Then the event waits, or is lost if too many wait.
+    fn now_or_later(&mut self, event: Event) -> Option<Event> {
+        let Some(waiting) = self.suspended.as_mut().filter(|_| !matches!(event.what, What::Fault(_))) else {
+            return Some(event);
+        };
+        if waiting.len() < MAX_WAITING {
+            waiting.push(event);
+        } else {
+            self.lost_on_arrival += 1;
+        }
+        None
+    }
+
     /// Returns the bytes of the node's pending events.
     pub fn held(&self) -> u64 {
         self.held
@@ -108,8 +124,8 @@ impl Node {
     pub fn next(&self) -> u64 {
         let awaited = self.awaited.peek().map_or(u64::MAX, |event| event.at);
         match &self.kind {
-            NodeKind::Switch { element, .. } if self.up => {
-                // What was due before, as at a switch that starts, happens now.
+            NodeKind::Switch { element, .. } if self.up && self.suspended.is_none() => {
+                // Work that was due before, as at a switch that starts, is performed now.
                 awaited.min(element.next_event().map_or(u64::MAX, |due| due.as_ns().max(self.now)))
             }
             _ => awaited,
@@ -136,6 +152,7 @@ impl Node {
     fn switch_events(&mut self, now: u64, messages: &mut Vec<Message>) {
         while self.awaited.peek().is_some_and(|event| event.at <= now) {
             let event = self.pop().expect("there is one");
+            let Some(event) = self.now_or_later(event) else { continue };
             match event.what {
                 What::Frame { port, sent, data } if self.arrives(port, sent) => {
                     self.took(now, port, &data);
@@ -148,7 +165,7 @@ impl Node {
             }
         }
         let NodeKind::Switch { element, .. } = &mut self.kind else { return };
-        if !self.up {
+        if !self.up || self.suspended.is_some() {
             return;
         }
         element.step(Time::from_ns(now), &mut self.input, &mut self.output);
@@ -158,7 +175,7 @@ impl Node {
     }
 
     fn host_event(&mut self, now: u64, messages: &mut Vec<Message>) {
-        let Some(event) = self.pop() else { return };
+        let Some(event) = self.pop().and_then(|event| self.now_or_later(event)) else { return };
         match event.what {
             What::Fault(fault) => self.fault(now, fault),
             What::Write(_) => unreachable!("hosts have no entries"),
@@ -265,6 +282,7 @@ impl Node {
         match fault {
             Fault::Crash => {
                 self.up = false;
+                self.suspended = None;
                 self.input.clear();
                 if let NodeKind::Host(host) = &mut self.kind {
                     (host.busy_until, host.backlog) = (now, 0);
@@ -284,6 +302,14 @@ impl Node {
                         }
                     }
                     NodeKind::Host(_) => self.push(Event::own(Time::from_ns(now), What::Start)),
+                }
+            }
+            Fault::Suspend if self.up => _ = self.suspended.get_or_insert_default(),
+            Fault::Suspend => {}
+            Fault::Resume => {
+                for mut event in self.suspended.take().into_iter().flatten() {
+                    event.at = now;
+                    self.push(event);
                 }
             }
             Fault::LinkDown(port) | Fault::LinkUp(port) => {

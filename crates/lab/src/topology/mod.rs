@@ -7,13 +7,13 @@ use std::net::{Ipv4Addr, SocketAddr};
 use diagnostics::Span;
 use wire::ethernet::Address;
 
-pub use quantity::{Delay, NotAQuantity, Rate};
+pub use quantity::{Delay, NotAQuantity, Rate, Size};
 
 /// A network, read by [`crate::read`] or made by [`crate::generate`]. It runs simulated or live.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Topology {
-    /// The hosts, in the order of the file, and behind them the stores, from the head of their chain to its tail, and
-    /// their operator.
+    /// The hosts in the order of the file, followed by the stores in the order of their names (from the head of the
+    /// first chain to its tail), and their operator.
     pub hosts: Vec<Host>,
     /// The switches, in the order of the file.
     pub switches: Vec<TopologySwitch>,
@@ -21,7 +21,13 @@ pub struct Topology {
     pub links: Vec<Link>,
     /// Length of the leases that the stores give.
     pub lease: Lease,
-    /// Number of stores that the chain should have, if there is an operator. Other stores are spares.
+    /// Number of shards of the resilient state, if the file gives one.
+    pub shards: Option<u16>,
+    /// The place in which outputs of resilient switches wait for acknowledgements.
+    pub hold: Hold,
+    /// The rights of tiny packet programs.
+    pub tpp: TinyAccess,
+    /// Configured length of each chain, if there is an operator. Other stores are spares.
     pub chain: Option<usize>,
 }
 
@@ -33,6 +39,39 @@ impl Default for Lease {
     fn default() -> Self {
         Lease(Delay::from_ms(1_000))
     }
+}
+
+/// The place in which outputs of switches with resilient state wait for acknowledgements.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Hold {
+    /// In the memory of the switch.
+    #[default]
+    Local,
+    /// In the requests to the stores and their acknowledgements, if they fit.
+    Piggyback,
+}
+
+impl Hold {
+    /// The words for them in a file.
+    pub const WORDS: [(&str, Hold); 2] = [("local", Hold::Local), ("piggyback", Hold::Piggyback)];
+}
+
+/// The rights of tiny packet programs in the switches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TinyAccess {
+    /// Frames with programs are ordinary frames.
+    #[default]
+    Off,
+    /// Programs are executed, and may only read.
+    Read,
+    /// Programs also write the words of applications.
+    Write,
+}
+
+impl TinyAccess {
+    /// The words for them in a file.
+    pub const WORDS: [(&str, TinyAccess); 3] =
+        [("off", TinyAccess::Off), ("read", TinyAccess::Read), ("write", TinyAccess::Write)];
 }
 
 /// A machine at the edge. It has one interface, `eth0`.
@@ -50,8 +89,12 @@ pub struct Host {
     pub neighbours: Vec<(Ipv4Addr, Address)>,
     /// Shell commands that it runs when it starts; live only.
     pub commands: Vec<String>,
+    /// Memory that it lends to the switch at its link, in bytes; such a host has no traffic of its own.
+    pub memory: Option<Size>,
     /// Whether it is a store of resilient state, or their operator, which have no address and no traffic of their own.
     pub is_store: bool,
+    /// Whether it is a store that keeps its rows on disk; live only.
+    pub is_durable: bool,
     /// Location of its name in the file.
     pub span: Span,
 }
@@ -184,6 +227,11 @@ pub const MAX_NODES: usize = 20_000;
 pub const MAX_BYTES_ON_LINK: u64 = 1 << 30;
 
 impl Topology {
+    /// Returns the number of shards of the resilient state.
+    pub fn shards(&self) -> u16 {
+        self.shards.unwrap_or(1)
+    }
+
     /// Returns the name of a node.
     pub fn name(&self, node: Node) -> &str {
         match node {
@@ -195,6 +243,25 @@ impl Topology {
     /// Returns the number of hosts that are no stores. They come first.
     pub fn machines(&self) -> usize {
         self.hosts.iter().take_while(|host| !host.is_store).count()
+    }
+
+    /// Whether a host has traffic of its own: stores, their operator and memory servers do not.
+    pub fn has_traffic(&self, host: usize) -> bool {
+        !self.hosts[host].is_store && self.hosts[host].memory.is_none()
+    }
+
+    /// Returns the hosts with traffic of their own, by their indices.
+    pub fn traffic_hosts(&self) -> Vec<usize> {
+        (0..self.hosts.len()).filter(|host| self.has_traffic(*host)).collect()
+    }
+
+    /// Returns the memory servers at the links of a switch, with its ports, in the order of the ports.
+    pub fn memory_servers(&self, switch: usize) -> Vec<(u32, usize)> {
+        let server = |(port, end): (u32, End)| match end.node {
+            Node::Host(host) if self.hosts[host].memory.is_some() => Some((port, host)),
+            _ => None,
+        };
+        self.ports(switch).into_iter().filter_map(server).collect()
     }
 
     /// Returns the stores, by their indices among the hosts, from the head of their chain to its tail.

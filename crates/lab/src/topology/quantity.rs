@@ -1,4 +1,4 @@
-//! Parses and formats rates and delays, with their units.
+//! Parses and formats rates, delays and sizes, with their units.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,6 +11,10 @@ pub struct Rate(u64);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Delay(u64);
 
+/// A size of memory in bytes, at least 1; `64MiB` as text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Size(u64);
+
 /// A text that is not a valid quantity.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotAQuantity {
@@ -20,6 +24,9 @@ pub enum NotAQuantity {
     /// Not a delay.
     #[error("`{0}` is not a time: write a number and its unit, `10us`, `1.5ms`")]
     Delay(String),
+    /// Not a size.
+    #[error("`{0}` is not a size: write a number and its unit, `64MiB`, `1GiB`")]
+    Size(String),
     /// More than [`Rate::MAX`], or less than 1 bit/s.
     #[error("`{0}` is out of range: rates must be from 1bps to {most}", most = Rate::MAX)]
     RateOutOfReach(String),
@@ -32,6 +39,8 @@ const RATES: [(&str, u64); 5] =
     [("Tbps", 1_000_000_000_000), ("Gbps", 1_000_000_000), ("Mbps", 1_000_000), ("kbps", 1_000), ("bps", 1)];
 
 const DELAYS: [(&str, u64); 4] = [("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
+
+const SIZES: [(&str, u64); 4] = [("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30)];
 
 /// The number before a unit, in the smallest unit; exact for up to 9 digits after the decimal point. It saturates at
 /// `u64::MAX`.
@@ -55,7 +64,8 @@ fn parse(text: &str, units: &[(&str, u64)]) -> Option<u64> {
 }
 
 fn write(f: &mut fmt::Formatter<'_>, value: u64, units: &[(&str, u64)]) -> fmt::Result {
-    let fits = units.iter().filter(|(_, unit)| value >= *unit && (value * 1000).is_multiple_of(*unit));
+    let fits =
+        units.iter().filter(|(_, unit)| value >= *unit && (u128::from(value) * 1000).is_multiple_of(u128::from(*unit)));
     let (name, unit) =
         fits.max_by_key(|(_, unit)| *unit).or(units.iter().min_by_key(|(_, unit)| *unit)).expect("units");
     let (whole, thousandths) = (value / unit, value % unit * 1000 / unit);
@@ -108,6 +118,13 @@ impl Delay {
     }
 }
 
+impl Size {
+    /// Returns the size in bytes.
+    pub const fn bytes(self) -> u64 {
+        self.0
+    }
+}
+
 impl FromStr for Rate {
     type Err = NotAQuantity;
 
@@ -124,6 +141,21 @@ impl FromStr for Delay {
     fn from_str(text: &str) -> Result<Delay, NotAQuantity> {
         let delay = parse(text, &DELAYS).map(Delay).ok_or_else(|| NotAQuantity::Delay(text.to_owned()))?;
         (delay <= Delay::MAX).then_some(delay).ok_or_else(|| NotAQuantity::DelayTooLong(text.to_owned()))
+    }
+}
+
+impl FromStr for Size {
+    type Err = NotAQuantity;
+
+    fn from_str(text: &str) -> Result<Size, NotAQuantity> {
+        let bytes = parse(text, &SIZES).filter(|bytes| (1..u64::MAX).contains(bytes));
+        bytes.map(Size).ok_or_else(|| NotAQuantity::Size(text.to_owned()))
+    }
+}
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write(f, self.0, &SIZES)
     }
 }
 
@@ -155,7 +187,13 @@ mod tests {
             assert_eq!(text.parse::<Delay>().unwrap().as_ns(), ns);
             assert_eq!(Delay(ns).to_string().parse(), Ok(Delay(ns)));
         }
+        for (text, bytes) in [("64MiB", 64 << 20), ("1.5 KiB", 1536), ("2GiB", 2 << 30), ("1B", 1)] {
+            assert_eq!(text.parse::<Size>().unwrap().bytes(), bytes);
+            assert_eq!(Size(bytes).to_string().parse(), Ok(Size(bytes)));
+        }
         assert_eq!(Delay(1_500).to_string(), "1.5us");
+        assert_eq!(Size(16 << 20).to_string(), "16MiB");
+        assert_eq!(Size(u64::MAX - 1).to_string().parse(), Ok(Size(u64::MAX - 1)));
     }
 
     #[test]
@@ -167,6 +205,9 @@ mod tests {
         }
         for text in ["", "5", "-1ms", "2h", "3601s"] {
             assert!(text.parse::<Delay>().is_err(), "{text}");
+        }
+        for text in ["", "64", "MiB", "0KiB", "99999999999999GiB", "1MB"] {
+            assert!(text.parse::<Size>().is_err(), "{text}");
         }
         let message = |text: &str| text.parse::<Delay>().unwrap_err().to_string();
         assert_eq!(message("3601s"), "`3601s` is too long: the maximum is 3600s");

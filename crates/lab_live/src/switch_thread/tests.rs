@@ -102,7 +102,14 @@ impl Rig {
         let ports = vec![port(1, Arc::clone(&to_receive), Transmit::Accept), port(2, Arc::default(), transmit)];
         // No command comes in these tests.
         let (_, commands) = channel();
-        let thread = SwitchThread::new((Arc::clone(network), 0, 1), listener, ports, commands, Instant::now());
+        let thread = SwitchThread::new(
+            (Arc::clone(network), 0, 1),
+            listener,
+            Neighbours::default(),
+            ports,
+            commands,
+            Instant::now(),
+        );
         Rig { thread, to_receive, sent }
     }
 
@@ -126,7 +133,7 @@ fn a_frame_that_a_port_drops_counts_as_dropped_and_not_as_sent() {
     let network = TestNetwork::new(None);
     for transmit in [Transmit::Accept, Transmit::Drop, Transmit::DropLater] {
         let mut rig = Rig::new(&network, vec![frame(1), frame(2)], transmit);
-        rig.thread.handle_due(1_000);
+        rig.thread.handle_due(|| 1_000);
         let counts = ["port.1.rx.packets", "port.2.tx.packets", "port.2.tx.bytes", "drop.tx.device-full"];
         let expected = if transmit == Transmit::Accept { [2, 2, 120, 0] } else { [2, 0, 0, 2] };
         assert_eq!(counts.map(|name| rig.counter(name)), expected);
@@ -141,14 +148,14 @@ fn frames_that_arrive_at_a_crashed_switch_are_counted_as_lost() {
         let port = &rig.thread.status().ports[0];
         (port.received, port.lost_while_failed)
     };
-    rig.thread.handle_due(1_000);
+    rig.thread.handle_due(|| 1_000);
     assert_eq!(counts(&rig), (1, 0));
     rig.thread.carry_out(SwitchCommand::Fail(true));
     rig.receive(vec![frame(2), frame(3)]);
-    rig.thread.handle_due(2_000);
+    rig.thread.handle_due(|| 2_000);
     rig.thread.carry_out(SwitchCommand::Fail(false));
     rig.receive(vec![frame(4)]);
-    rig.thread.handle_due(3_000);
+    rig.thread.handle_due(|| 3_000);
     assert_eq!(counts(&rig), (2, 2), "a restart resets neither");
     assert_eq!(*rig.sent.lock().unwrap(), [frame(1), frame(4)]);
 }
@@ -157,7 +164,7 @@ fn frames_that_arrive_at_a_crashed_switch_are_counted_as_lost() {
 fn a_port_that_fails_is_down_and_its_frames_count_as_dropped() {
     let network = TestNetwork::new(None);
     let mut rig = Rig::new(&network, vec![frame(1), frame(2)], Transmit::Fail);
-    rig.thread.handle_due(1_000);
+    rig.thread.handle_due(|| 1_000);
     assert_eq!([rig.counter("port.2.tx.packets"), rig.counter("drop.tx.device-down")], [0, 2]);
     let is_up = |rig: &Rig| rig.thread.switch.as_ref().is_some_and(|switch| switch.ports().is_up(PortId(2)));
     assert!(!is_up(&rig) && rig.thread.status().ports[1].failure.is_some());
@@ -183,16 +190,16 @@ fn a_hook_beside_p4runtime_has_its_turn_and_injects_frames() {
     let begin = Instant::now();
     (0..20).for_each(|_| rig.thread.wait());
     assert!(begin.elapsed() < 10 * MAX_WAIT, "the thread slept while a hook was due");
-    rig.thread.handle_due(1_000);
+    rig.thread.handle_due(|| 1_000);
     assert_eq!(network.turns.load(Ordering::Relaxed), 1);
     assert_eq!(*rig.sent.lock().unwrap(), [frame(7), frame(1)], "the injected frame entered after the hook's turn");
     assert_eq!(rig.counter("port.1.rx.packets"), 2);
 
     rig.thread.carry_out(SwitchCommand::Fail(true));
-    rig.thread.handle_due(2_000);
+    rig.thread.handle_due(|| 2_000);
     assert_eq!(network.turns.load(Ordering::Relaxed), 1, "hooks end with a crash");
     rig.thread.carry_out(SwitchCommand::Fail(false));
-    rig.thread.handle_due(3_000);
+    rig.thread.handle_due(|| 3_000);
     assert_eq!(network.turns.load(Ordering::Relaxed), 2);
     assert_eq!(rig.sent.lock().unwrap().last(), Some(&frame(7)));
 }

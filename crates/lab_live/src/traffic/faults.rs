@@ -44,8 +44,12 @@ pub fn apply(
 fn request(planned: &Planned, topology: &Topology) -> Option<LabRequest> {
     let name = topology.name(planned.node).to_owned();
     match (planned.fault, planned.node) {
-        (Fault::Crash, Node::Switch(_)) => Some(LabRequest::Fail { switch: name, failed: true }),
-        (Fault::Restart, Node::Switch(_)) => Some(LabRequest::Fail { switch: name, failed: false }),
+        (Fault::Crash | Fault::Restart, _) => {
+            Some(LabRequest::Fail { node: name, failed: planned.fault == Fault::Crash })
+        }
+        (Fault::Suspend | Fault::Resume, _) => {
+            Some(LabRequest::Suspend { node: name, is_suspended: planned.fault == Fault::Suspend })
+        }
         (Fault::LinkDown(port), Node::Switch(_)) => Some(LabRequest::End { switch: name, port, up: false }),
         (Fault::LinkUp(port), Node::Switch(_)) => Some(LabRequest::End { switch: name, port, up: true }),
         (Fault::Slow(by_ns), Node::Host(_)) => Some(LabRequest::SlowHost { host: name, by_ns }),

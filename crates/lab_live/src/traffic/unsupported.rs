@@ -5,8 +5,9 @@ use lab::scenario::{Quantity, Scenario};
 use lab::sim::Fault;
 use lab::{Node, Topology};
 
-/// Reports every part of a scenario that a live lab cannot play, with its location.
-pub fn check_supported(scenario: &Scenario, topology: &Topology, diagnostics: &mut Diagnostics) {
+/// Reports every part of a scenario that a live lab cannot play, with its location. `is_isolated`: each switch has a
+/// process of its own.
+pub fn check_supported(scenario: &Scenario, topology: &Topology, is_isolated: bool, diagnostics: &mut Diagnostics) {
     let mut refuse = |span: Span, what: String, help: &str| {
         let message = format!("{what} on a live network");
         diagnostics.push(Diagnostic::error("not-live", span, message).help(help));
@@ -26,10 +27,23 @@ pub fn check_supported(scenario: &Scenario, topology: &Topology, diagnostics: &m
             Node::Host(at) => Some(topology.hosts[at].name.as_str()),
             Node::Switch(_) => None,
         };
+        // Stores and their operator are processes.
+        let is_member = matches!(planned.node, Node::Host(at) if topology.hosts[at].is_store);
         match (planned.fault, host) {
-            (Fault::Crash | Fault::Restart, Some(name)) => {
+            (Fault::Crash | Fault::Restart, Some(name)) if !is_member => {
                 let help = "set its link down instead: down = [\"h1\", \"s1\"]";
                 refuse(planned.span, format!("the host `{name}` cannot be crashed"), help);
+            }
+            (Fault::Suspend | Fault::Resume, Some(name)) if !is_member => {
+                let help = "suspend a switch or a store, or simulate the scenario with `lab sim`";
+                refuse(planned.span, format!("the host `{name}` cannot be suspended"), help);
+            }
+            (Fault::Suspend | Fault::Resume, None) if !is_isolated => {
+                refuse(
+                    planned.span,
+                    "switches without processes cannot be suspended".to_owned(),
+                    "let each switch have one: `lab run --isolate`",
+                );
             }
             (Fault::Skew { .. }, _) => {
                 let help = "all hosts share the machine's clock; simulate the scenario with `lab sim`";

@@ -66,3 +66,13 @@ fn a_clock_that_gains_sends_faster() {
     assert_eq!(received, 100);
     assert!((Time::from_ms(69)..Time::from_ms(72)).contains(&last), "{last}");
 }
+
+#[test]
+fn a_suspended_node_continues_with_what_has_waited() {
+    for node in [Node::Switch(0), Node::Host(1)] {
+        assert_eq!(arrived(&[(30, node, Fault::Suspend), (50, node, Fault::Resume)]).0, 100);
+        assert_eq!(arrived(&[(30, node, Fault::Suspend)]).0, 20, "it never continues");
+        let crash = [(30, node, Fault::Suspend), (40, node, Fault::Crash), (50, node, Fault::Resume)];
+        assert_eq!(arrived(&crash).0, 20, "a crash loses what has waited");
+    }
+}
