@@ -1,4 +1,6 @@
-// Joins hosts, switches and stores: frames that come in by a port leave by another one, as the table says.
+// Joins hosts, switches and stores: frames that come in by a port leave by another one, as the table says. For frames
+// that two switches can take, it names a multicast group of one port with a backup port: they leave by the backup port
+// while the first one is down.
 #include <core.p4>
 #include <v1model.p4>
 
@@ -19,12 +21,17 @@ control EdgeIngress(inout none hdr, inout none meta, inout standard_metadata_t s
         standard.egress_spec = port;
     }
 
+    action leave_by_first_up(bit<16> group) {
+        standard.mcast_grp = group;
+    }
+
     table crossings {
         key = {
             standard.ingress_port: exact;
         }
         actions = {
             leave_by;
+            leave_by_first_up;
             drop;
         }
         default_action = drop();

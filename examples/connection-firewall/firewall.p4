@@ -81,8 +81,8 @@ control FirewallIngress(inout headers_t hdr, inout metadata_t meta, inout standa
 
     action allow() {}
 
-    // The first packet of a flow from inside makes an entry.
-    @resilient[group = "flows", add = "allow"]
+    // The first packet of a flow from inside makes an entry, which ends after 124 minutes without a packet.
+    @resilient[group = "flows", add = "allow", idle = "124m"]
     table inside {
         key = {
             meta.flow.protocol: exact;

@@ -122,8 +122,9 @@ control NatIngress(inout headers_t hdr, inout metadata_t meta, inout standard_me
         is_other = protocol != hdr.ipv4.protocol;
     }
 
-    // The first packet of a flow from inside creates a mapping, with a port that no other one has.
-    @resilient[pool = "1024-65535"]
+    // The first packet of a flow from inside creates a mapping, with a port that no other one has. It ends after five
+    // minutes without a packet in any direction.
+    @resilient[pool = "1024-65535", idle = "300s"]
     table outbound {
         key = { hdr.ipv4.protocol: exact; hdr.ipv4.src: exact; meta.src_port: exact; }
         actions = { translate_source; drop; }

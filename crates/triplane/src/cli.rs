@@ -150,9 +150,18 @@ pub enum Command {
     /// Keep the state of switches, so that it survives them: stores for programs with @resilient.
     #[command(after_help = crate::store::args::AFTER_HELP)]
     Store(crate::store::args::StoreArgs),
+    /// Lend memory to switches, for the entries of tables with @elastic.
+    #[command(after_help = crate::memory::args::AFTER_HELP)]
+    Memory(crate::memory::args::MemoryArgs),
+    /// List the rows of @resilient state at a running switch, or move them away from it.
+    #[command(after_help = crate::rows::args::AFTER_HELP)]
+    Resilient(crate::rows::args::ResilientArgs),
     /// Filter packets by the content of their messages: rules are compiled into the tables of a P4 program.
     #[command(after_help = crate::subscribe::args::AFTER_HELP)]
     Subscribe(crate::subscribe::args::SubscribeArgs),
+    /// Assemble, check, send and echo tiny packet programs, which read the state of switches on a packet's path.
+    #[command(after_help = crate::tpp::args::AFTER_HELP)]
+    Tpp(crate::tpp::args::TppArgs),
     /// Publish a synthetic market data feed, or receive one: gaps, filters, latency.
     #[command(after_help = crate::market::args::AFTER_HELP)]
     Market(crate::market::args::MarketArgs),
@@ -266,6 +275,27 @@ pub struct RunArgs {
     /// The name of this switch in the cluster file.
     #[arg(long, value_name = "NAME", requires = "store")]
     pub switch: Option<String>,
+
+    /// Put the entries of @elastic tables into the memory of a server, given with the port that leads to it; may be
+    /// repeated. With several servers, each entry is on two. Requires one worker and live ports.
+    #[arg(long, value_name = "ADDRESS@PORT", conflicts_with = "store")]
+    pub memory: Vec<crate::memory::args::ServerArg>,
+
+    /// The address of this switch among the memory servers.
+    #[arg(long, value_name = "ADDRESS", requires = "memory", default_value = "198.19.0.1")]
+    pub memory_address: std::net::Ipv4Addr,
+
+    /// Answer `triplane resilient` on a Unix socket with this name, which only the user of this command can open.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "store")]
+    pub socket: Option<PathBuf>,
+
+    /// Execute tiny packet programs, as the switch with this number. Programs only read unless --tpp-writes is given.
+    #[arg(long, value_name = "NUMBER")]
+    pub tpp: Option<u32>,
+
+    /// Let tiny packet programs write the words of applications.
+    #[arg(long, requires = "tpp")]
+    pub tpp_writes: bool,
 
     /// Print the privileges that remain after everything is open: capabilities, and files restricted by Landlock.
     #[arg(long)]

@@ -10,6 +10,7 @@ use p4runtime_server::store::Store;
 use p4runtime_server::{
     BoundServer, KeptArrays, Listening, NotificationSender, OperationHook, Pipeline, RunChannels, Server, Settings, Tls,
 };
+use switch::BuildError;
 use v1model::{CPU_PORT, Switch};
 
 use crate::authorize::{self, UserFile};
@@ -135,14 +136,18 @@ pub fn bind(args: &ControlArgs, files: ControlFiles) -> Result<BoundControl, Fai
     Ok(BoundControl { bound: p4runtime_server::bind(address).map_err(anyhow::Error::from)?, files })
 }
 
+/// Reason that a controller cannot set another pipeline.
+const NOT_REPLACED: &str = "the program of a switch with tables in the memory of servers is not replaced while it runs";
+
 /// Starts a server for a switch that is about to run. The stored state is written to the switch. Without a pipeline,
-/// the server waits for one from a controller.
+/// the server waits for one from a controller. With `is_program_fixed`, controllers set no other pipeline.
 pub fn serve(
     args: &ControlArgs,
     BoundControl { bound, files: ControlFiles { tls, users } }: BoundControl,
     pipeline: Option<Pipeline>,
     state: Option<State>,
     switch: &mut Switch,
+    is_program_fixed: bool,
     output: &Output,
 ) -> Result<Served, Failure> {
     let config = switch.config().clone();
@@ -154,9 +159,12 @@ pub fn serve(
         ..Settings::new(ARCHITECTURE, config.ports.iter().map(|port| port.0), config.cpu_port.map(|port| port.0))
     };
     // A commit does not wait for machine code: the run compiles the program while the interpreter forwards.
-    let builder = p4runtime_server::switch_builder(move |program| {
+    let builder = p4runtime_server::switch_builder(move |program| -> Result<Switch, BuildError> {
+        if is_program_fixed {
+            return Err(NOT_REPLACED.into());
+        }
         config.check_ports(&program)?;
-        Switch::deferred(program, config.clone())
+        Ok(Switch::deferred(program, config.clone())?)
     });
     let channels = RunChannels::new(builder.clone()).context("cannot create a socket pair")?;
     let server = Server::new(settings);

@@ -13,6 +13,7 @@ mod entries;
 mod lab;
 mod load;
 mod market;
+mod memory;
 mod messages;
 mod metrics;
 mod output;
@@ -20,6 +21,7 @@ mod packet_source;
 mod port_conflicts;
 mod privileges;
 mod progress;
+mod rows;
 mod server_options;
 mod signals;
 mod state;
@@ -27,6 +29,7 @@ mod store;
 mod subscribe;
 mod summary;
 mod tls_files;
+mod tpp;
 mod types;
 mod warning_kinds;
 
@@ -62,7 +65,10 @@ fn main() -> ExitCode {
         Command::Build(args) => commands::build::run(args, &output),
         Command::Lab(args) => lab::run(args, &output),
         Command::Store(args) => store::run(args, &output),
+        Command::Memory(args) => memory::run(args, &output),
+        Command::Resilient(args) => rows::run(args, &output),
         Command::Subscribe(args) => subscribe::run(args, &output),
+        Command::Tpp(args) => tpp::run(args, &output),
         Command::Market(args) => market::run(args, &output),
         Command::Dump(args) => commands::dump::run(args, &output),
         Command::Trace(args) => commands::trace::run(args, &output),

@@ -4,7 +4,8 @@ use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::process::ExitCode;
 
-use diagnostics::{Diagnostics, SourceMap};
+use diagnostics::{Diagnostic, Diagnostics, Label, Severity, SourceMap};
+use serde_json::json;
 
 /// Exit codes, as `--help` lists them.
 pub mod exit {
@@ -261,6 +262,65 @@ pub fn grouped(value: u64) -> String {
     text
 }
 
+/// Formats a count with its noun: `1 rule`, `2,000 rules`.
+pub fn counted(count: usize, one: &str, several: &str) -> String {
+    format!("{} {}", grouped(count as u64), if count == 1 { one } else { several })
+}
+
+/// Returns a finding as JSON, with its places.
+pub fn diagnostic_json(finding: &Diagnostic, map: &SourceMap) -> serde_json::Value {
+    let label = |label: &Label| {
+        let place = map.position(label.span);
+        let end = map.position(label.span.after());
+        json!({ "file": place.file, "line": place.line, "column": place.column,
+                "end_line": end.line, "end_column": end.column, "text": label.text })
+    };
+    json!({
+        "severity": match finding.severity { Severity::Error => "error", Severity::Warning => "warning" },
+        "code": finding.code,
+        "message": finding.message,
+        "place": label(&finding.primary),
+        "also": finding.secondary.iter().map(label).collect::<Vec<_>>(),
+        "help": finding.help,
+    })
+}
+
+/// Formats a duration: `12.3 us`.
+pub fn duration(ns: u64) -> String {
+    let (value, unit) = match ns {
+        0..1_000 => return format!("{ns} ns"),
+        1_000..1_000_000 => (ns as f64 / 1e3, "us"),
+        1_000_000..1_000_000_000 => (ns as f64 / 1e6, "ms"),
+        _ => (ns as f64 / 1e9, "s"),
+    };
+    format!("{} {unit}", three_digits(value))
+}
+
+pub fn three_digits(value: f64) -> String {
+    match value {
+        ..10.0 => format!("{value:.2}"),
+        ..100.0 => format!("{value:.1}"),
+        _ => format!("{value:.0}"),
+    }
+}
+
+/// Aligns columns to their widest cells, with two spaces between them; the columns in `right` are right-aligned.
+pub fn aligned<const N: usize>(rows: &[[String; N]], right: &[usize]) -> String {
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..N).map(width).collect();
+    let mut text = String::new();
+    for row in rows {
+        let cells = row.iter().enumerate().map(|(at, cell)| {
+            let width = widths[at];
+            if right.contains(&at) { format!("{cell:>width$}") } else { format!("{cell:width$}") }
+        });
+        let line = cells.collect::<Vec<_>>().join("  ");
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -278,5 +338,12 @@ mod tests {
         assert_eq!(grouped(0), "0");
         assert_eq!(grouped(123), "123");
         assert_eq!(grouped(1_234_567), "1,234,567");
+    }
+
+    #[test]
+    fn columns_are_as_wide_as_their_widest_cells() {
+        let rows = [["a", "count", ""], ["größe", "7", "x"], ["b", "", ""]].map(|row| row.map(str::to_owned));
+        assert_eq!(aligned(&rows, &[1]), "a      count\ngröße      7  x\nb\n");
+        assert_eq!(aligned::<2>(&[], &[]), "");
     }
 }

@@ -22,6 +22,7 @@ const KINDS: &[&str] = &[
     "restriction-string",
     "shadow",
     "shared-name",
+    "unannotated-state",
     "uninitialized",
     "uninitialized-out",
     "unknown-key",

@@ -1,7 +1,6 @@
 //! The forwarders: Triplane, a bare loop over AF_XDP, the kernel, Open vSwitch. Each runs in the router's namespace.
 
 use std::error::Error;
-use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -11,6 +10,7 @@ use std::time::{Duration, Instant};
 use ports::{Frame, Port, XdpPort, XdpSettings, wait};
 
 use crate::network::{Network, ROUTER_MACS, SINK_MAC};
+use crate::process::{BenchProcess, cpu, pinned};
 
 /// First argument of the process that runs the bare forwarder.
 pub const BARE: &str = "bare-forwarder";
@@ -48,7 +48,7 @@ impl ForwarderKind {
 
 /// A running forwarder. It stops when this value is dropped.
 pub struct Running {
-    process: Option<Child>,
+    process: Option<BenchProcess>,
     vswitch: Option<Vswitch>,
 }
 
@@ -62,14 +62,14 @@ impl ForwarderKind {
             ForwarderKind::Kernel => {}
             ForwarderKind::Bare => {
                 let own = std::env::current_exe()?;
-                let mut command = pinned(network, &own)?;
-                running.process = Some(started(command.arg(BARE), "forwarding")?);
+                let mut command = pinned(&network.router, "1", &own)?;
+                running.process = Some(BenchProcess::start(command.arg(BARE), "forwarding")?);
             }
             ForwarderKind::Triplane | ForwarderKind::TriplaneAfPacket => {
                 let kind = if self == ForwarderKind::Triplane { "xdp:" } else { "" };
-                let mut command = pinned(network, Path::new(env!("CARGO_BIN_EXE_triplane")))?;
+                let mut command = pinned(&network.router, "1", Path::new(env!("CARGO_BIN_EXE_triplane")))?;
                 route(&mut command, directory, kind);
-                running.process = Some(started(&mut command, "press Ctrl-C to stop")?);
+                running.process = Some(BenchProcess::start(&mut command, "press Ctrl-C to stop")?);
             }
             ForwarderKind::OpenVswitch => running.vswitch = Some(Vswitch::start(network, directory)?),
         }
@@ -83,7 +83,7 @@ pub fn with_workers(workers: u32, network: &Network, directory: &Path) -> Result
     command.args(["-c", "0-1023"]).arg(env!("CARGO_BIN_EXE_triplane"));
     route(&mut command, directory, "xdp:");
     command.args(["--workers", &workers.to_string()]);
-    Ok(Running { process: Some(started(&mut command, "press Ctrl-C to stop")?), vswitch: None })
+    Ok(Running { process: Some(BenchProcess::start(&mut command, "press Ctrl-C to stop")?), vswitch: None })
 }
 
 /// Adds the arguments that make `triplane` the router.
@@ -97,62 +97,16 @@ impl Running {
     /// Returns the processor time that the forwarder's processes have used; `None` for the kernel, which forwards in
     /// the time of other processes.
     pub fn cpu(&self) -> Option<Duration> {
-        let vswitch = self.vswitch.iter().flat_map(|vswitch| &vswitch.processes);
-        let mut all = self.process.iter().chain(vswitch).peekable();
-        all.peek()?;
-        Some(all.filter_map(|process| cpu(process.id())).sum())
+        match &self.vswitch {
+            Some(vswitch) => Some(vswitch.processes.iter().filter_map(|process| cpu(process.id())).sum()),
+            None => self.process.as_ref()?.cpu(),
+        }
     }
 
     /// Ends the forwarder and returns its output.
-    pub fn stop(mut self) -> Result<String, Box<dyn Error>> {
-        let mut text = String::new();
-        if let Some(mut process) = self.process.take() {
-            Command::new("kill").args(["-INT", &process.id().to_string()]).status()?;
-            if let Some(mut out) = process.stdout.take() {
-                out.read_to_string(&mut text)?;
-            }
-            process.wait()?;
-        }
-        Ok(text)
+    pub fn stop(self) -> Result<String, Box<dyn Error>> {
+        self.process.map_or(Ok(String::new()), BenchProcess::stop)
     }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        if let Some(process) = &mut self.process {
-            let _ = process.kill();
-            let _ = process.wait();
-        }
-    }
-}
-
-/// Returns a command in the router's namespace, bound to the second processor where `taskset` can do so.
-fn pinned(network: &Network, program: &Path) -> Result<Command, Box<dyn Error>> {
-    if !crate::can_pin() {
-        return Ok(network.router.command(program)?);
-    }
-    let mut command = network.router.command("taskset")?;
-    command.args(["-c", "1"]).arg(program);
-    Ok(command)
-}
-
-/// Starts a process and waits until it reports that it is ready.
-fn started(command: &mut Command, ready: &str) -> Result<Child, Box<dyn Error>> {
-    let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
-    let stderr = process.stderr.take().expect("it was piped");
-    let mut lines = BufReader::new(stderr).lines();
-    let mut said = String::new();
-    for line in lines.by_ref() {
-        let line = line?;
-        said.push_str(&line);
-        if line.contains(ready) {
-            // The rest of the output is ignored, but must be read, or the process would block on a full pipe.
-            std::thread::spawn(move || lines.count());
-            return Ok(process);
-        }
-    }
-    process.wait()?;
-    Err(format!("it ended before it was ready: {said}").into())
 }
 
 /// Runs the bare forwarder: every frame that arrives at one interface leaves by the other, unchanged.
@@ -231,16 +185,6 @@ impl Drop for Vswitch {
             let _ = process.wait();
         }
     }
-}
-
-/// Returns the processor time of a process, summed over its threads.
-fn cpu(process: u32) -> Option<Duration> {
-    let threads = std::fs::read_dir(format!("/proc/{process}/task")).ok()?;
-    let of_thread = |thread: std::io::Result<std::fs::DirEntry>| -> Option<u64> {
-        let text = std::fs::read_to_string(thread.ok()?.path().join("schedstat")).ok()?;
-        text.split(' ').next()?.parse().ok()
-    };
-    Some(Duration::from_nanos(threads.filter_map(of_thread).sum()))
 }
 
 fn done(command: &mut Command) -> Result<(), Box<dyn Error>> {

@@ -9,30 +9,26 @@
 //! turns in every round, so that other load on the machine affects all of them. Ratios are taken within a round, and
 //! medians are printed. With several processors, the load runs on the first and the forwarder on the second.
 
+#[path = "../shared/figures.rs"]
+mod figures;
 mod forwarder;
+#[path = "../shared/load.rs"]
 mod load;
 mod measure;
 mod network;
 mod overload;
+#[path = "../shared/process.rs"]
+mod process;
 mod workers;
 
 use std::error::Error;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 use std::time::Duration;
 
+use figures::{Directory, median, sorted};
 use forwarder::ForwarderKind;
-use load::Load;
-use measure::Rate;
+use load::Rate;
 use network::Network;
-
-/// Whether processes can be bound to processors here.
-pub fn can_pin() -> bool {
-    std::thread::available_parallelism().is_ok_and(|count| count.get() >= 2) || std::env::var_os(PINNED).is_some()
-}
-
-/// Environment variable that is set in the bound process.
-const PINNED: &str = "TRIPLANE_BENCH_PINNED";
 
 struct Settings {
     rounds: usize,
@@ -77,10 +73,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         return forwarder::bare();
     }
     if std::env::args().nth(1).as_deref() == Some(load::LOAD) {
-        return load::load();
+        return network::run_load();
     }
-    if std::env::var_os(PINNED).is_none() && can_pin() {
-        return pinned();
+    if process::ran_pinned()? {
+        return Ok(());
     }
     let settings = Settings::read()?;
     let network = match Network::new(1) {
@@ -90,7 +86,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             return Ok(());
         }
     };
-    let directory = Directory::new()?;
+    let directory = Directory::new("live")?;
     std::fs::write(directory.0.join("entries.json"), network::entries())?;
     println!("frames of {} bytes, {} rounds of {} s each", settings.len, settings.rounds, settings.seconds);
     if settings.wants("rate") {
@@ -106,18 +102,6 @@ fn main() -> Result<(), Box<dyn Error>> {
         workers::compare(&settings, &directory.0)?;
     }
     Ok(())
-}
-
-/// Runs this program again on the first processor.
-fn pinned() -> Result<(), Box<dyn Error>> {
-    let own = std::env::current_exe()?;
-    let mut again = Command::new("taskset");
-    again.args(["-c", "0"]).arg(own).args(std::env::args().skip(1)).env(PINNED, "1");
-    match again.status() {
-        Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(format!("the benchmark ended with {status}").into()),
-        Err(error) => Err(format!("`taskset` (util-linux) cannot be run: {error}").into()),
-    }
 }
 
 /// Returns the wanted kinds that work on this machine.
@@ -170,8 +154,8 @@ fn flooded(
 ) -> Result<Rate, Box<dyn Error>> {
     let sink = network.sink()?;
     let running = kind.start(network, directory)?;
-    let mut load = Load::start(network, settings.len, 64, None)?;
-    let rate = measure::rate(&mut load, &running, &sink, settings.seconds)?;
+    let mut load = network.load(settings.len, 64, None)?;
+    let rate = load::rate(&mut load, &sink, settings.seconds, || running.cpu())?;
     drop(load);
     running.stop()?;
     Ok(rate)
@@ -198,32 +182,4 @@ fn latency(settings: &Settings, network: &Network, directory: &Path) -> Result<(
         println!("  {:35} p50 {:6.1}  p99 {:6.1}", kind.name(), of(0), of(1));
     }
     Ok(())
-}
-
-fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    values
-}
-
-fn median(values: impl Iterator<Item = f64>) -> f64 {
-    let values = sorted(values);
-    values[values.len() / 2]
-}
-
-/// A directory that is removed with everything in it.
-struct Directory(PathBuf);
-
-impl Directory {
-    fn new() -> std::io::Result<Directory> {
-        let path = std::env::temp_dir().join(format!("triplane-live-{}", std::process::id()));
-        std::fs::create_dir(&path)?;
-        Ok(Directory(path))
-    }
-}
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
 }

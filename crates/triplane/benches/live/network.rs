@@ -15,6 +15,9 @@ use ports::{PortError, XdpPort, XdpSettings};
 use serde_json::json;
 use wire::{ethernet, ipv4};
 
+use crate::load::{self, LOAD, Load};
+use crate::process::pinned;
+
 /// MAC addresses of the hosts and of the router's ports.
 pub const SOURCE_MAC: [u8; 6] = [2, 0, 0, 0, 1, 1];
 pub const SINK_MAC: [u8; 6] = [2, 0, 0, 0, 2, 2];
@@ -72,6 +75,17 @@ impl Network {
         (0..1024).map(|n| frame(len, address(n), 0)).collect()
     }
 
+    /// Starts a load out of the source, on a processor, or on those of this process: frames of `len` bytes, at
+    /// `share`/64 of the rate that the kernel could send.
+    pub fn load(&self, len: usize, share: u32, processor: Option<&str>) -> Result<Load, Box<dyn std::error::Error>> {
+        let own = std::env::current_exe()?;
+        let mut command = match processor {
+            Some(processor) => pinned(&self.source, processor, &own)?,
+            None => self.source.command(&own)?,
+        };
+        Load::start(command.args([LOAD, &len.to_string(), &share.to_string()]))
+    }
+
     /// Opens a counter of the frames that arrive.
     pub fn sink(&self) -> Result<Sink, Box<dyn std::error::Error>> {
         Ok(self.sink.enter(|| Sink::open("eth0"))??)
@@ -84,9 +98,15 @@ impl Network {
     }
 }
 
+/// Runs the process of a load. Its arguments are the length of frames and their share of 64.
+pub fn run_load() -> Result<(), Box<dyn std::error::Error>> {
+    let argument = |at| std::env::args().nth(at).and_then(|text| text.parse().ok()).ok_or("a number is missing");
+    load::run(&flood_here(argument(2)?, argument(3)? as u32)?)
+}
+
 /// Returns a flood out of the source, as fast as the kernel generates it, for a process in the source's namespace. Only
 /// `share` of each 64 frames leave.
-pub fn flood_here(len: usize, share: u32) -> Result<Flood, PortError> {
+fn flood_here(len: usize, share: u32) -> Result<Flood, PortError> {
     let frame = frame(len, Ipv4Addr::from(NET), 0xffff);
     // The identification balances the address in the header's checksum.
     let vary = Vary { offset: 30, first: NET, count: 1 << 16, balance: Some(18) };

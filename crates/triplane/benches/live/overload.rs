@@ -7,11 +7,11 @@
 use std::error::Error;
 use std::path::Path;
 
+use crate::Settings;
+use crate::figures::median;
 use crate::forwarder::ForwarderKind;
-use crate::load::Load;
-use crate::measure::{self, Rate};
+use crate::load::{self, Rate};
 use crate::network::Network;
-use crate::{Settings, median};
 
 /// The ladder of loads: the number of frames that leave of each 64 that the kernel could send.
 const SHARES: [u32; 10] = [1, 2, 3, 4, 6, 8, 12, 16, 32, 64];
@@ -65,8 +65,8 @@ fn climb(
         for (share, rates) in shares.iter().zip(&mut rungs) {
             let sink = network.sink()?;
             let running = kind.start(network, directory)?;
-            let mut load = Load::start(network, settings.len, *share, None)?;
-            rates.push(measure::rate(&mut load, &running, &sink, settings.seconds)?);
+            let mut load = network.load(settings.len, *share, None)?;
+            rates.push(load::rate(&mut load, &sink, settings.seconds, || running.cpu())?);
             drop(load);
             running.stop()?;
         }

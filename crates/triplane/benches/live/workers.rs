@@ -8,10 +8,11 @@ use std::error::Error;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use crate::Settings;
+use crate::figures::median;
 use crate::forwarder;
-use crate::load::Load;
 use crate::network::Network;
-use crate::{Settings, median};
+use crate::process::can_pin;
 
 /// Number of frames that leave of each 64 that the kernel could send: more than the workers can carry, and few enough
 /// that the floods leave them processor time.
@@ -22,7 +23,7 @@ const SETTLE: Duration = Duration::from_millis(300);
 
 /// Measures both numbers of workers and prints the results.
 pub fn compare(settings: &Settings, directory: &Path) -> Result<(), Box<dyn Error>> {
-    if !crate::can_pin() {
+    if !can_pin() {
         println!("\nworkers: left out, there is one processor");
         return Ok(());
     }
@@ -35,7 +36,7 @@ pub fn compare(settings: &Settings, directory: &Path) -> Result<(), Box<dyn Erro
         for (workers, result) in WORKERS.into_iter().zip(&mut round) {
             let sink = network.sink()?;
             let running = forwarder::with_workers(workers, &network, directory)?;
-            let load = |processor| Load::start(&network, settings.len, SHARE, Some(processor));
+            let load = |processor| network.load(settings.len, SHARE, Some(processor));
             let floods = [load("0")?, load("1")?];
             std::thread::sleep(SETTLE);
             let (started, before, cpu_before) = (Instant::now(), sink.arrived()?, running.cpu());

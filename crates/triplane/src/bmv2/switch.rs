@@ -253,8 +253,13 @@ fn to_run(tool: Tool, args: SwitchArgs, output: &Output) -> Result<RunArgs, Fail
             tls_ca: args.grpc_server_cacert.filter(|_| is_secure && args.grpc_server_with_client_auth),
         },
         metrics: None,
+        memory: Vec::new(),
+        memory_address: std::net::Ipv4Addr::UNSPECIFIED,
+        socket: None,
         store: None,
         switch: None,
+        tpp: None,
+        tpp_writes: false,
         show_privileges: false,
         json: false,
         profile: RunProfile::Bmv2 {

@@ -1,14 +1,16 @@
 //! Runs `triplane check`: reports every mistake in a program, and in its entries file if one is given.
 
+mod elastic;
+mod resilient;
+
 use std::sync::Arc;
 
-use diagnostics::{Diagnostic, Label, Severity, SourceMap};
 use serde_json::json;
 use v1model::{Config, Executor, Switch};
 
 use crate::cli::CheckArgs;
 use crate::load::{Checked, Loader, NotRunnable};
-use crate::output::{Failure, Output};
+use crate::output::{Failure, Output, counted, diagnostic_json};
 
 /// Checks.
 pub fn run(args: &CheckArgs, output: &Output) -> Result<(), Failure> {
@@ -30,8 +32,13 @@ pub fn run(args: &CheckArgs, output: &Output) -> Result<(), Failure> {
     }
     if args.json {
         let findings: Vec<_> =
-            loader.diagnostics.in_order().into_iter().map(|finding| to_json(finding, &loader.map)).collect();
-        output.print(&format!("{:#}\n", json!({ "findings": findings, "dropped": loader.diagnostics.dropped() })))?;
+            loader.diagnostics.in_order().into_iter().map(|finding| diagnostic_json(finding, &loader.map)).collect();
+        let mut found = json!({ "findings": findings, "dropped": loader.diagnostics.dropped() });
+        if let Some(program) = &program {
+            found["resilient"] = resilient::to_json(program);
+            found["elastic"] = elastic::to_json(program);
+        }
+        output.print(&format!("{found:#}\n"))?;
     } else {
         output.diagnostics(&loader.map, &loader.diagnostics);
     }
@@ -42,6 +49,8 @@ pub fn run(args: &CheckArgs, output: &Output) -> Result<(), Failure> {
     if !args.json {
         let found = program.as_deref().map(describe).or(other.map(describe_other)).unwrap_or_default();
         output.print(&format!("{}: {found}\n", args.program.program.display()))?;
+        output.print(&program.as_deref().map(resilient::to_text).unwrap_or_default())?;
+        output.print(&program.as_deref().map(elastic::to_text).unwrap_or_default())?;
     }
     if let (None, Some(path)) = (&program, args.entries.first()) {
         let path = path.display();
@@ -69,10 +78,6 @@ fn describe_other(other: NotRunnable) -> String {
 
 /// Describes a program's contents in one line.
 fn describe(program: &ir::Program) -> String {
-    let count = |number: usize, one: &str| match number {
-        1 => format!("1 {one}"),
-        _ => format!("{number} {one}s"),
-    };
     let objects = [
         (program.headers.values().filter(|header| !header.local).count(), "header"),
         (program.tables.len(), "table"),
@@ -81,23 +86,7 @@ fn describe(program: &ir::Program) -> String {
         (program.registers.len(), "register"),
         (program.meters.len(), "meter"),
     ];
-    let parts = objects.iter().filter(|(number, _)| *number > 0).map(|(number, one)| count(*number, one));
+    let parts =
+        objects.iter().filter(|(number, _)| *number > 0).map(|(number, one)| counted(*number, one, &format!("{one}s")));
     format!("no errors ({} for {})", parts.collect::<Vec<_>>().join(", "), program.arch).replace("( for", "(for")
-}
-
-fn to_json(finding: &Diagnostic, map: &SourceMap) -> serde_json::Value {
-    let label = |label: &Label| {
-        let place = map.position(label.span);
-        let end = map.position(label.span.after());
-        json!({ "file": place.file, "line": place.line, "column": place.column,
-                "end_line": end.line, "end_column": end.column, "text": label.text })
-    };
-    json!({
-        "severity": match finding.severity { Severity::Error => "error", Severity::Warning => "warning" },
-        "code": finding.code,
-        "message": finding.message,
-        "place": label(&finding.primary),
-        "also": finding.secondary.iter().map(label).collect::<Vec<_>>(),
-        "help": finding.help,
-    })
 }

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use ::privileges::KeptAccess;
+use ::privileges::{KeptAccess, directory_of};
 use anyhow::{Context, anyhow};
 use p4runtime_server::{BoundServer, Listening, Pipeline};
 use ports::{Port, PortError, PortKind, PortSpec, RecordedPort};
+use resilient_store::RowsSocket;
 use runtime::{Hook, PortDrivers, RunConfig, RunReport};
 use switch::{PacketSwitch, PortId, Takeover};
-use v1model::{Config, Executor, Switch};
+use v1model::{Config, Executor, Switch, TinySettings};
 
 use crate::cli::{RunArgs, RunProfile};
 use crate::control::BoundControl;
@@ -20,7 +21,7 @@ use crate::messages::MessageLog;
 use crate::output::{Failure, Output, is_damaged_capture};
 use crate::state::{InitialProgram, State};
 use crate::store::StoreConnection;
-use crate::{control, metrics, port_conflicts, privileges, progress, signals, state, summary};
+use crate::{control, memory, metrics, port_conflicts, privileges, progress, signals, state, summary};
 
 /// Runs a program and prints the summary.
 pub fn run(args: &RunArgs, output: &Output) -> Result<(), Failure> {
@@ -40,6 +41,7 @@ pub fn run(args: &RunArgs, output: &Output) -> Result<(), Failure> {
         return Err(Failure::Usage("--entries requires a program (PROG.p4)".to_owned()));
     }
     check_store(args, is_offline, is_placeholder)?;
+    check_memory(args, &specs, is_offline, is_placeholder)?;
     let is_checked = !is_placeholder;
     let mut switch = build_switch(args, &specs, program, is_checked, output)?;
     let is_restored = state.as_ref().is_some_and(|state| state.committed().is_some());
@@ -53,14 +55,18 @@ pub fn run(args: &RunArgs, output: &Output) -> Result<(), Failure> {
     let mut config = RunConfig { workers, limit, sinks: vec![log.clone()], ..RunConfig::new(switch, ports) };
     let store = args.store.as_deref().zip(args.switch.as_deref());
     let store = store.map(|(cluster, name)| StoreConnection::open(cluster, name)).transpose()?;
+    let socket = args.socket.as_deref().map(RowsSocket::open).transpose()?;
     let control = control.map(|files| control::bind(&args.control, files)).transpose()?;
     let metrics = args.metrics.map(metrics::bind).transpose()?;
     // Everything is open now. The threads that parse packets and serve controllers start without privileges.
     privileges::restrict(&kept_access(args), args.show_privileges, output)?;
+    if !args.memory.is_empty() {
+        return run_elastic(args, config, (control, pipeline, metrics), &log, output);
+    }
     let p4runtime = control.map(|control| serve(args, control, pipeline, state, &mut config, output)).transpose()?;
     let mut metrics = metrics;
     let served = if store.is_none() { metrics.take() } else { None };
-    let served = served.map(|bound| export_metrics(bound, &mut config.hooks, output)).transpose()?;
+    let served = served.map(|bound| export_metrics(bound, |_, _| Vec::new(), &mut config.hooks, output)).transpose()?;
     let what = if is_placeholder {
         "waiting for a controller to set a pipeline, until then dropping all packets,".to_owned()
     } else {
@@ -70,20 +76,14 @@ pub fn run(args: &RunArgs, output: &Output) -> Result<(), Failure> {
         output.note("the program has @resilient tables, which stay empty without --store");
     }
     let report = match store {
-        Some(store) => run_resilient(config, store, metrics, &what, output)?,
+        Some(store) => run_resilient(config, store, (metrics, socket), &what, output)?,
         None if is_offline => v1model_runtime::run_offline(config),
         None => run_live(config, &what, output)?,
     };
     note_dropped_messages(p4runtime.as_ref(), output);
     let stored = p4runtime.as_ref().map_or(Ok(()), |server| server.store_last(&report.switch));
     drop((p4runtime, served));
-    let (seconds, counts) = (report.elapsed.as_secs_f64(), log.counts());
-    output.print(&if args.json {
-        summary::json(&report, &counts, seconds)
-    } else {
-        summary::text(&report, &counts, (!is_offline).then_some(seconds))
-    })?;
-    log.finish()?;
+    summarize(args, &report, &log, (is_offline, ""), output)?;
     stored.map_err(|error| anyhow!("the last registers and counters could not be kept: {error}"))?;
     fail_on_lost_ports(&report, is_offline)
 }
@@ -114,12 +114,7 @@ fn parse_duration(seconds: f64) -> Result<Duration, Failure> {
 /// Refuses options that need a live port if every port is a capture.
 fn check_offline(args: &RunArgs, is_offline: bool) -> Result<(), Failure> {
     let live_options = [("--p4runtime", args.control.p4runtime.is_some()), ("--metrics", args.metrics.is_some())];
-    match live_options.into_iter().find(|(_, is_set)| is_offline && *is_set) {
-        Some((option, _)) => {
-            Err(Failure::Usage(format!("{option} requires a live port; captures are not processed in real time")))
-        }
-        None => Ok(()),
-    }
+    live_options.into_iter().try_for_each(|(option, is_set)| refuse(option, [(is_offline && is_set, LIVE_PORT)]))
 }
 
 /// Refuses options that do not go with replicated state.
@@ -127,14 +122,51 @@ fn check_store(args: &RunArgs, is_offline: bool, is_placeholder: bool) -> Result
     if args.store.is_none() {
         return Ok(());
     }
-    let conflicts = [
-        (is_offline, "a live port; captures are not processed in real time"),
-        (is_placeholder, "a program (PROG.p4)"),
-        (args.control.p4runtime.is_some(), "a run without --p4runtime: a controller would write beside the stores"),
-        (args.workers > 1, "--workers 1: a row is written in one order"),
-    ];
+    refuse(
+        "--store",
+        [
+            (is_offline, LIVE_PORT),
+            (is_placeholder, PROGRAM),
+            (args.control.p4runtime.is_some(), "a run without --p4runtime: a controller would write beside the stores"),
+            (args.workers > 1, "--workers 1: a row is written in one order"),
+        ],
+    )
+}
+
+/// Refuses options that do not go with tables in the memory of servers.
+fn check_memory(args: &RunArgs, specs: &[PortSpec], is_offline: bool, is_placeholder: bool) -> Result<(), Failure> {
+    if args.memory.is_empty() {
+        return Ok(());
+    }
+    refuse(
+        "--memory",
+        [
+            (is_offline, LIVE_PORT),
+            (is_placeholder, PROGRAM),
+            (args.workers > 1, "--workers 1: the entries of one key are looked up in order"),
+            (args.control.state_dir.is_some(), "a run without --state-dir: a kept program could have other tables"),
+        ],
+    )?;
+    for (at, server) in args.memory.iter().enumerate() {
+        if !specs.iter().any(|spec| u32::from(spec.number) == server.port) {
+            return Err(Failure::Usage(format!("--memory names port {}, which no --port has", server.port)));
+        }
+        if args.memory[..at].iter().any(|other| other.address == server.address) {
+            return Err(Failure::Usage(format!("--memory names the server {} twice", server.address)));
+        }
+    }
+    Ok(())
+}
+
+/// The need of options that act in real time.
+const LIVE_PORT: &str = "a live port; captures are not processed in real time";
+/// The need of options that depend on the program.
+const PROGRAM: &str = "a program (PROG.p4)";
+
+/// Refuses an option if one of these conflicts applies. Each has what the option requires.
+fn refuse<const N: usize>(option: &str, conflicts: [(bool, &str); N]) -> Result<(), Failure> {
     match conflicts.into_iter().find(|(applies, _)| *applies) {
-        Some((_, needed)) => Err(Failure::Usage(format!("--store requires {needed}"))),
+        Some((_, needed)) => Err(Failure::Usage(format!("{option} requires {needed}"))),
         None => Ok(()),
     }
 }
@@ -154,6 +186,7 @@ fn build_switch(
         cpu_port: args.profile.has_cpu_port().then_some(PortId(args.control.cpu_port)),
         seed: args.seed,
         executor: if args.interpret { Executor::Interpreter } else { Executor::Auto },
+        tiny_programs: args.tpp.map(|number| TinySettings::new(number, args.tpp_writes)),
         ..Config::default()
     };
     if is_checked {
@@ -284,9 +317,11 @@ fn shared_driver_note(spec: &PortSpec, workers: usize) -> String {
     }
 }
 
-/// Returns the files that a running switch may still open: those of its state directory. Captures are open already.
+/// Returns the files that a running switch may still open: those of its state directory, and the directory of its
+/// socket, which is removed at the end. Captures are already open.
 fn kept_access(args: &RunArgs) -> KeptAccess {
-    args.control.state_dir.iter().fold(KeptAccess::default(), KeptAccess::writing)
+    let directories = args.control.state_dir.as_deref().into_iter().chain(args.socket.as_deref().map(directory_of));
+    directories.fold(KeptAccess::default(), KeptAccess::writing)
 }
 
 /// Starts the P4Runtime server and adds its hook and its sink to the run.
@@ -298,7 +333,7 @@ fn serve(
     config: &mut RunConfig<Switch>,
     output: &Output,
 ) -> Result<Listening, Failure> {
-    let served = control::serve(&args.control, control, pipeline, state, &mut config.switch, output)?;
+    let served = control::serve(&args.control, control, pipeline, state, &mut config.switch, false, output)?;
     config.hooks.push(Box::new(served.hook));
     config.sinks.push(Arc::new(served.sink));
     if args.profile.is_bmv2() {
@@ -308,19 +343,15 @@ fn serve(
 }
 
 /// Starts the metrics listener and adds its hook to the run.
-fn export_metrics<S: PacketSwitch>(
+fn export_metrics<S: PacketSwitch + 'static>(
     bound: BoundServer,
+    families: metrics::SwitchFamilies<S>,
     hooks: &mut Vec<Box<dyn Hook<S>>>,
     output: &Output,
 ) -> Result<metrics::MetricsServer, Failure> {
-    let (server, hook) = metrics::listen(bound)?;
+    let (server, hook) = metrics::listen(bound, families)?;
     hooks.push(Box::new(hook));
-    let address = server.address();
-    output.note(&if address.ip().is_loopback() {
-        format!("metrics on http://{address}/metrics, reachable from this machine only")
-    } else {
-        format!("metrics on http://{address}/metrics: any client that reaches this address can read them")
-    });
+    output.note(&metrics::note(&server));
     Ok(server)
 }
 
@@ -334,21 +365,73 @@ fn run_live(config: RunConfig<Switch>, what: &str, output: &Output) -> Result<Ru
 fn run_resilient(
     config: RunConfig<Switch>,
     store: StoreConnection,
-    metrics: Option<BoundServer>,
+    (metrics, socket): (Option<BoundServer>, Option<RowsSocket>),
     what: &str,
     output: &Output,
 ) -> Result<RunReport<Switch>, Failure> {
     let stop = signals::stop_on_signals()?;
     let RunConfig { switch, ports, limit, sinks, .. } = config;
     let (switch, hook) = store.connect(switch, output)?;
-    let mut hooks: Vec<Box<dyn Hook<_>>> = vec![Box::new(hook)];
-    let metrics = metrics.map(|bound| export_metrics(bound, &mut hooks, output)).transpose()?;
+    // The messages of moves leave in the same turn.
+    let mut hooks: Vec<Box<dyn Hook<_>>> =
+        socket.map(|socket| Box::new(socket) as Box<dyn Hook<_>>).into_iter().collect();
+    hooks.push(Box::new(hook));
+    let metrics = metrics.map(|bound| export_metrics(bound, metrics::resilient::families, &mut hooks, output));
+    let metrics = metrics.transpose()?;
     let config = RunConfig { hooks, limit, sinks, ..RunConfig::new(switch, ports) };
     let config = announced(config, what, output);
     let report = v1model_runtime::run_resilient(config, &stop).context("cannot create a socket pair")?;
     drop(metrics);
     let RunReport { switch, ports, elapsed } = report;
     Ok(RunReport { switch: switch.into_inner(), ports, elapsed })
+}
+
+/// Runs a switch whose tables lie in the memory of servers, and prints the summary.
+fn run_elastic(
+    args: &RunArgs,
+    config: RunConfig<Switch>,
+    (control, pipeline, metrics): (Option<BoundControl>, Option<Pipeline>, Option<BoundServer>),
+    log: &MessageLog,
+    output: &Output,
+) -> Result<(), Failure> {
+    let stop = signals::stop_on_signals()?;
+    let RunConfig { mut switch, ports, limit, mut sinks, .. } = config;
+    let mut hooks: Vec<Box<dyn Hook<_>>> = Vec::new();
+    let served = control.map(|files| control::serve(&args.control, files, pipeline, None, &mut switch, true, output));
+    let p4runtime = served.transpose()?.map(|served| {
+        hooks.push(Box::new(served.hook));
+        sinks.push(Arc::new(served.sink));
+        served.listening
+    });
+    let switch = memory::connect(switch, args.memory_address, &args.memory)?;
+    let metrics = metrics.map(|bound| export_metrics(bound, |_, _| Vec::new(), &mut hooks, output)).transpose()?;
+    let config = RunConfig { hooks, limit, sinks, ..RunConfig::new(switch, ports) };
+    let config = announced(config, "running the program, its @elastic tables in the memory of servers,", output);
+    let report = v1model_runtime::run_elastic(config, &stop).context("cannot create a socket pair")?;
+    note_dropped_messages(p4runtime.as_ref(), output);
+    drop((p4runtime, metrics));
+    let RunReport { switch, ports, elapsed } = report;
+    let tables = memory::summary(&switch);
+    let report = RunReport { switch: switch.into_inner(), ports, elapsed };
+    summarize(args, &report, log, (false, &tables), output)?;
+    fail_on_lost_ports(&report, false)
+}
+
+/// Prints the summary of a run, with `more` after that for people, and ends its log.
+fn summarize(
+    args: &RunArgs,
+    report: &RunReport<Switch>,
+    log: &MessageLog,
+    (is_offline, more): (bool, &str),
+    output: &Output,
+) -> Result<(), Failure> {
+    let (seconds, counts) = (report.elapsed.as_secs_f64(), log.counts());
+    output.print(&if args.json {
+        summary::json(report, &counts, seconds)
+    } else {
+        summary::text(report, &counts, (!is_offline).then_some(seconds)) + more
+    })?;
+    log.finish()
 }
 
 /// Says what runs, and completes the run with notes about its ports and its code.

@@ -64,10 +64,14 @@ pub enum LabCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Crash a switch: it stops forwarding, and its state is lost.
+    /// Crash a switch or a store: it stops, and its state is lost. Neighbours of a switch see their ports go down.
     Fail(NodeArgs),
-    /// Restart a crashed switch in its initial state.
+    /// Restart a crashed switch in its initial state, or a store.
     Heal(NodeArgs),
+    /// Suspend the process of a store or, with --isolate, of a switch (SIGSTOP).
+    Suspend(NodeArgs),
+    /// Let a suspended process continue.
+    Resume(NodeArgs),
     /// Set a link down or up.
     Link(LinkArgs),
     /// Capture the frames that pass through a switch port, to a file or a pipe.
@@ -81,6 +85,12 @@ pub enum LabCommand {
     /// Run one switch of a network; `daemon` starts this.
     #[command(hide = true)]
     Switch(SwitchMainArgs),
+    /// Run one store of a network; `daemon` starts this.
+    #[command(hide = true)]
+    Store(StoreMainArgs),
+    /// Run the operator of a network's stores; `daemon` starts this.
+    #[command(hide = true)]
+    Operator(OperatorMainArgs),
 }
 
 /// `triplane lab up`
@@ -173,6 +183,28 @@ pub struct SwitchMainArgs {
     pub switch: String,
 }
 
+/// `triplane lab store`
+#[derive(Args, Debug)]
+pub struct StoreMainArgs {
+    /// Name of the network.
+    #[arg(long)]
+    pub name: String,
+    /// The store.
+    #[arg(long)]
+    pub store: String,
+    /// Keep the rows on disk.
+    #[arg(long)]
+    pub durable: bool,
+}
+
+/// `triplane lab operator`
+#[derive(Args, Debug)]
+pub struct OperatorMainArgs {
+    /// Name of the network.
+    #[arg(long)]
+    pub name: String,
+}
+
 /// Selects a network that is up.
 #[derive(Args, Debug)]
 pub struct NameArgs {
@@ -225,14 +257,14 @@ pub struct ShellArgs {
     pub host: String,
 }
 
-/// `triplane lab fail`, `triplane lab heal`
+/// `triplane lab fail`, `triplane lab heal`, `triplane lab suspend`, `triplane lab resume`
 #[derive(Args, Debug)]
 pub struct NodeArgs {
     /// The network.
     #[command(flatten)]
     pub lab: NameArgs,
-    /// The switch.
-    pub switch: String,
+    /// The switch, the store, or `operator`.
+    pub node: String,
 }
 
 /// `triplane lab link`
@@ -412,6 +444,10 @@ pub struct SimArgs {
     /// Plot throughput, queues and latencies, as SVG and PNG, next to the time series.
     #[arg(long, requires = "out")]
     pub plot: bool,
+    /// Draw what happens when the first switch with @resilient state crashes, as SVG: requests, grants, the end of the
+    /// lease, the gap in the answers.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "seeds")]
+    pub timeline: Option<PathBuf>,
     /// Use the interpreter instead of machine code.
     #[arg(long)]
     pub interpret: bool,

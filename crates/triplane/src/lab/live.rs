@@ -2,6 +2,7 @@
 //! translates command-line options into its arguments and prints its results.
 
 use std::io::{IsTerminal, Write};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -14,16 +15,18 @@ use lab::scenario::Scenario;
 use lab_live::client::CaptureError;
 use lab_live::traffic::{self, ReplayedFrames, TrafficProcess};
 use lab_live::{
-    ControllerEndpoint, DaemonConnection, DaemonSettings, LabError, LabLifetime, LabRequest, LiveNetwork, RunDirectory,
-    StartedLab, client,
+    ControllerEndpoint, DaemonConnection, DaemonSettings, LabError, LabLifetime, LabRequest, LiveNetwork, RequestError,
+    RunDirectory, StartedLab, client,
 };
 use p4runtime_server::Pipeline;
+use resilient_switch::{InBandSwitch, replicated_groups};
 use switch::BuildError;
 use v1model::{Executor, Switch};
 
 use super::args::{
     DaemonArgs, DownArgs, LinkArgs, LinkState, LiveArgs, NameArgs, NodeArgs, PcapArgs, RunArgs, SwitchMainArgs, UpArgs,
 };
+use super::members;
 use super::network::{Live, Network, Wanted};
 use super::relaunch::ChildArguments;
 use super::{report, simulate};
@@ -42,7 +45,7 @@ impl From<LabError> for Failure {
 }
 
 impl LiveNetwork for Network {
-    type Switch = Switch;
+    type Switch = InBandSwitch<Switch>;
 
     fn topology(&self) -> &Topology {
         &self.topology
@@ -56,12 +59,27 @@ impl LiveNetwork for Network {
         ARCHITECTURE
     }
 
-    fn switch(&self, switch: usize, seed: u64) -> Switch {
-        Network::switch(self, switch, seed)
+    fn create_cluster(&self, directory: &Path) -> Result<bool, LabError> {
+        let Some(replication) = &self.replication else { return Ok(false) };
+        members::create_cluster(&self.topology, replication, directory)?;
+        Ok(true)
     }
 
-    fn switch_for(&self, switch: usize, seed: u64, program: Arc<Program>) -> Result<Switch, BuildError> {
-        Ok(Network::switch_for(self, switch, seed, program)?)
+    fn read_cluster(&self, directory: &Path) -> Result<(), LabError> {
+        if self.replication.is_some() { Network::read_cluster(self, directory) } else { Ok(()) }
+    }
+
+    fn switch(&self, switch: usize, seed: u64) -> InBandSwitch<Switch> {
+        self.live_switch(switch, seed)
+    }
+
+    fn switch_for(&self, at: usize, seed: u64, program: Arc<Program>) -> Result<InBandSwitch<Switch>, BuildError> {
+        if self.replication.as_ref().is_some_and(|replication| !replication.has(at))
+            && replicated_groups(&program).is_ok()
+        {
+            return Err("the stores of this lab do not know the switch: its program had no resilient state".into());
+        }
+        Ok(self.connect(at, Network::switch_for(self, at, seed, program)?))
     }
 
     fn pipeline(&self, switch: usize) -> Option<Pipeline> {
@@ -131,6 +149,9 @@ pub fn up(args: &UpArgs, output: &Output) -> Result<(), Failure> {
             output.print(&format!("{}: P4Runtime on {address}, device {device_id}\n", switch.name))?;
         }
     }
+    if let Some(stores) = members::describe(&network) {
+        output.print(&format!("{stores}\n"))?;
+    }
     note_reachable_endpoints(&network, output);
     let first = network.topology.hosts.first().map_or("h1", |host| host.name.as_str());
     output.note(&format!("try: triplane lab exec {first} ip addr; triplane lab status; triplane lab down"));
@@ -176,7 +197,7 @@ impl LoadedScenario {
     fn read(args: &RunArgs, network: &Network, output: &Output) -> Result<LoadedScenario, Failure> {
         let (scenario, map) = simulate::scenario(args.scenario.as_deref(), &network.topology, output)?;
         let mut diagnostics = Diagnostics::new();
-        traffic::check_supported(&scenario, &network.topology, &mut diagnostics);
+        traffic::check_supported(&scenario, &network.topology, args.up.live.isolate, &mut diagnostics);
         output.diagnostics(&map, &diagnostics);
         match diagnostics.error_count() {
             0 => {
@@ -281,13 +302,14 @@ pub fn exec(lab: &NameArgs, host: &str, command: &[String]) -> Result<(), Failur
 /// Runs `triplane lab status`.
 pub fn status(args: &NameArgs, json: bool, output: &Output) -> Result<(), Failure> {
     let lab = choose(args)?;
-    let status = client::request(&lab, &LabRequest::Status)?;
+    let mut status = client::request(&lab, &LabRequest::Status)?;
+    members::add_roles(&lab.name, &mut status);
     output.print(&if json { format!("{status:#}\n") } else { report::status(&lab.name, &status) })
 }
 
 /// Runs `triplane lab fail` and `triplane lab heal`.
 pub fn fail(args: &NodeArgs, failed: bool, output: &Output) -> Result<(), Failure> {
-    let request = LabRequest::Fail { switch: args.switch.clone(), failed };
+    let request = LabRequest::Fail { node: args.node.clone(), failed };
     let changed = client::request(&choose(&args.lab)?, &request)? == true;
     let state = match (failed, changed) {
         (true, true) => "is down; its state is lost",
@@ -295,7 +317,19 @@ pub fn fail(args: &NodeArgs, failed: bool, output: &Output) -> Result<(), Failur
         (false, true) => "restarted in its initial state",
         (false, false) => "is already running",
     };
-    output.print(&format!("{} {state}\n", args.switch))
+    output.print(&format!("{} {state}\n", args.node))
+}
+
+/// Runs `triplane lab suspend` and `triplane lab resume`.
+pub fn suspend(args: &NodeArgs, is_suspended: bool, output: &Output) -> Result<(), Failure> {
+    let request = LabRequest::Suspend { node: args.node.clone(), is_suspended };
+    match client::request(&choose(&args.lab)?, &request) {
+        Err(LabError::Refused(error @ RequestError::NoProcess(_))) => {
+            return Err(Failure::Usage(format!("{error}: start the lab with --isolate")));
+        }
+        result => _ = result?,
+    }
+    output.print(&format!("{} {}\n", args.node, if is_suspended { "is suspended" } else { "continues" }))
 }
 
 /// Runs `triplane lab link`.

@@ -6,20 +6,25 @@
 
 pub mod args;
 mod live;
+mod members;
 mod network;
 #[cfg(feature = "parquet")]
 mod parquet;
 mod picture;
 mod plot;
 mod relaunch;
+mod remote_tables;
 mod replication;
 mod report;
 mod series;
 mod simulate;
+mod simulated_memory;
 mod simulated_operator;
 mod simulated_store;
 mod simulated_switch;
 mod tables;
+mod timeline;
+mod timeline_svg;
 mod writes;
 
 use lab::Shape;
@@ -47,11 +52,15 @@ pub fn run(args: &LabArgs, output: &Output) -> Result<(), Failure> {
         LabCommand::Status { lab, json } => live::status(lab, *json, output),
         LabCommand::Fail(args) => live::fail(args, true, output),
         LabCommand::Heal(args) => live::fail(args, false, output),
+        LabCommand::Suspend(args) => live::suspend(args, true, output),
+        LabCommand::Resume(args) => live::suspend(args, false, output),
         LabCommand::Link(args) => live::link(args, output),
         LabCommand::Pcap(args) => live::pcap(args, output),
         LabCommand::Allowed => Ok(lab_live::check_permission()?),
         LabCommand::Daemon(args) => live::daemon(args, output),
         LabCommand::Switch(args) => live::switch(args, output),
+        LabCommand::Store(args) => members::run_store(args, output),
+        LabCommand::Operator(args) => members::run_operator(args, output),
     }
 }
 

@@ -9,22 +9,27 @@ use std::sync::{Arc, OnceLock};
 use compiler::CompiledProgram;
 use diagnostics::{Diagnostic, Diagnostics, FileId, SourceMap, Span};
 use lab::routes::ShortestPaths;
-use lab::{End, Entries, Node, SwitchProgram, Topology};
-use lab_live::ControllerEndpoint;
+use lab::{End, Entries, Node, SwitchProgram, TinyAccess, Topology};
+use lab_live::{ControllerEndpoint, LabError};
 use p4runtime_server::Pipeline;
-use resilient_switch::{ResilientError, replicated_groups};
+use resilient_store::Cluster;
+use resilient_switch::{InBandSwitch, ResilientError, replicated_groups};
 use switch::PortId;
-use v1model::{CPU_PORT, Config, Executor, Image, Switch};
+use v1model::{CPU_PORT, Config, Executor, Image, Switch, TinySettings};
 
 use super::args::TopologyArgs;
+use super::members;
+use super::remote_tables::{RemoteTables, UndersizedServer};
 use super::replication::{Replication, Unreachable};
 use super::simulated_switch::Simulated;
 use super::writes::Writes;
 use crate::load::{self, Loader, PLACEHOLDER, ProgramArgs};
-use crate::output::{Failure, Output};
+use crate::output::{Failure, Output, counted};
 
 /// The largest port number of a switch.
 pub const MAX_PORT: u32 = v1model::MAX_PORT as u32;
+/// Smallest MTU over which the messages of stores travel: 1,400 bytes after the headers of IPv4 and UDP.
+const MIN_STORE_MTU: u32 = 1_428;
 /// Largest port number of any program.
 pub const WIDEST_PORT: u32 = v1model::WIDEST_PORT as u32;
 
@@ -34,8 +39,12 @@ pub struct Network {
     /// P4Runtime endpoints of live switches, in the order of the topology.
     pub endpoints: Vec<Option<ControllerEndpoint>>,
     switches: BTreeMap<usize, Ready>,
-    /// How resilient state is replicated, if there are stores for it.
+    /// The replication of resilient state, if there are stores.
     pub replication: Option<Arc<Replication>>,
+    /// The switches whose tables lie in the memory of servers.
+    pub remote_tables: RemoteTables,
+    /// The stores of a live lab and the switches with resilient state, once their files are read.
+    cluster: OnceLock<Cluster>,
 }
 
 /// The purpose for which a network is loaded.
@@ -52,7 +61,7 @@ pub struct Live<'a> {
     /// Makes every switch serve P4Runtime, the first one at this address. Without it, the topology selects the switches
     /// that serve P4Runtime.
     pub p4runtime: Option<SocketAddr>,
-    /// Prepares only this switch.
+    /// Prepares only this switch, in a network without stores.
     pub only: Option<&'a str>,
 }
 
@@ -113,14 +122,22 @@ impl Network {
             }
         };
         let replication = match (&topology, &switches) {
-            (Ok(topology), Some(switches)) => reader.replication(topology, switches, wanted.live.is_some()),
+            (Ok(topology), Some(switches)) => reader.replication(topology, switches, &endpoints, wanted.live.is_some()),
             _ => None,
+        };
+        let remote_tables = match (&topology, &switches) {
+            (Ok(topology), Some(switches)) => reader.remote_tables(topology, switches, wanted.live.is_some()),
+            _ => RemoteTables::default(),
         };
         output.diagnostics(&reader.map, &reader.diagnostics);
         let wrong = reader.wrong + reader.diagnostics.error_count();
         match (topology, switches) {
-            (Ok(topology), Some(switches)) if wrong == 0 => {
-                Ok(Network { topology, endpoints, switches, replication: replication.map(Arc::new) })
+            (Ok(mut topology), Some(switches)) if wrong == 0 => {
+                if let (Some(replication), Some(_)) = (&replication, wanted.live) {
+                    replication.address_hosts(&mut topology);
+                }
+                let (replication, cluster) = (replication.map(Arc::new), OnceLock::new());
+                Ok(Network { topology, endpoints, switches, replication, remote_tables, cluster })
             }
             _ => Err(Failure::Input(load::mistakes(wrong))),
         }
@@ -132,15 +149,19 @@ impl Network {
         let lives: Vec<AtomicU64> = self.topology.switches.iter().map(|_| AtomicU64::new(0)).collect();
         Arc::new(move |at| {
             let (switch, writes) = (network.switch(at, seed), Arc::clone(&writes));
+            if network.remote_tables.has(at) {
+                let life = lives[at].fetch_add(1, Ordering::Relaxed);
+                return Box::new(Simulated { switch: network.remote_tables.wrap(at, switch, (seed, life)), writes });
+            }
             match network.replication.as_deref() {
                 Some(replication) if replication.has(at) => {
                     let life = lives[at].fetch_add(1, Ordering::Relaxed);
-                    let switch = replication.wrap(at, switch, (seed, life));
-                    Box::new(Simulated { switch, writes, in_band: None })
+                    let switch = InBandSwitch::resilient(replication.wrap(at, switch, (seed, life)));
+                    Box::new(Simulated { switch, writes })
                 }
                 replication => {
-                    let in_band = replication.and_then(|replication| replication.in_band(at)).cloned();
-                    Box::new(Simulated { switch, writes, in_band })
+                    let routes = replication.and_then(|replication| replication.in_band(at)).cloned();
+                    Box::new(Simulated { switch: InBandSwitch::plain(switch, routes), writes })
                 }
             }
         })
@@ -164,6 +185,25 @@ impl Network {
         switch
     }
 
+    /// Creates a switch of a live lab in its initial state, connected to the stores.
+    pub fn live_switch(&self, at: usize, seed: u64) -> InBandSwitch<Switch> {
+        self.connect(at, self.switch(at, seed))
+    }
+
+    /// Connects a switch of a live lab to its stores.
+    pub fn connect(&self, at: usize, switch: Switch) -> InBandSwitch<Switch> {
+        let node = (at, self.topology.switches[at].name.as_str());
+        members::connect(node, switch, self.replication.as_deref(), self.cluster.get())
+    }
+
+    /// Reads the files that the stores of a live lab share with its switches.
+    pub fn read_cluster(&self, directory: &Path) -> Result<(), LabError> {
+        let cluster = members::read_cluster(directory)?;
+        // The same files have been read before.
+        let _ = self.cluster.set(cluster);
+        Ok(())
+    }
+
     /// Returns the program of a switch as controllers see it; `None` if the switch waits for one.
     pub fn pipeline(&self, at: usize) -> Option<Pipeline> {
         self.switches[&at].pipeline.clone()
@@ -179,7 +219,12 @@ impl Network {
     /// Returns the configuration with which a switch is created.
     fn config(&self, at: usize, seed: u64) -> Config {
         let seed = seed.wrapping_mul(1_000_003).wrapping_add(at as u64);
-        Config { seed, ..self.switches[&at].config.clone() }
+        let number = u32::try_from(at + 1).expect("a topology has at most 20,000 nodes");
+        let tiny_programs = match self.topology.tpp {
+            TinyAccess::Off => None,
+            access => Some(TinySettings::new(number, access == TinyAccess::Write)),
+        };
+        Config { seed, tiny_programs, ..self.switches[&at].config.clone() }
     }
 
     /// Connects a switch to its links. Frames queue for the links inside the switch, where programs can read the queue
@@ -199,17 +244,16 @@ impl Network {
 
     /// Summarizes the network: `4 hosts, 2 switches, 5 links`.
     pub fn describe(&self) -> String {
-        let count = |count: usize, what: &str, many: &str| format!("{count} {}", if count == 1 { what } else { many });
         let Topology { switches, links, .. } = &self.topology;
         let stores = match self.topology.stores().len() {
             0 => String::new(),
-            stores => format!("{}, ", count(stores, "store", "stores")),
+            stores => format!("{}, ", counted(stores, "store", "stores")),
         };
         format!(
             "{}, {}, {stores}{}",
-            count(self.topology.machines(), "host", "hosts"),
-            count(switches.len(), "switch", "switches"),
-            count(links.len(), "link", "links")
+            counted(self.topology.machines(), "host", "hosts"),
+            counted(switches.len(), "switch", "switches"),
+            counted(links.len(), "link", "links")
         )
     }
 }
@@ -236,6 +280,7 @@ impl Reader<'_> {
         &mut self,
         topology: &Topology,
         switches: &BTreeMap<usize, Ready>,
+        endpoints: &[Option<ControllerEndpoint>],
         is_live: bool,
     ) -> Option<Replication> {
         let Some(store) = topology.hosts.get(topology.stores().start) else {
@@ -243,16 +288,21 @@ impl Reader<'_> {
             return None;
         };
         if is_live {
-            let help = "run the lab with `triplane lab sim`";
-            self.finding(store.span, "stores run in simulated labs only so far".to_owned(), help);
-            return None;
+            self.check_store_links(topology);
+        } else {
+            self.warn_of_durable_stores(topology);
         }
         let mut resilient = BTreeSet::new();
         for (at, ready) in switches {
             match replicated_groups(&ready.program) {
+                Ok(_) if endpoints[*at].is_some() => {
+                    let switch = &topology.switches[*at];
+                    let message = format!("`{}` has resilient state, and cannot serve P4Runtime as well", switch.name);
+                    let help = "serve P4Runtime for other switches only: p4runtime = true in their sections";
+                    self.finding(switch.span, message, help);
+                }
                 Ok(_) => _ = resilient.insert(*at),
                 Err(ResilientError::NoState) => {}
-                Err(error) => self.finding(topology.switches[*at].span, error.to_string(), ""),
             }
         }
         match Replication::plan(topology, &resilient) {
@@ -274,7 +324,66 @@ impl Reader<'_> {
         None
     }
 
-    /// Warns of tables whose entries only stores make.
+    /// Plans the tables in the memory of servers.
+    fn remote_tables(&mut self, topology: &Topology, switches: &BTreeMap<usize, Ready>, is_live: bool) -> RemoteTables {
+        let mut planned = RemoteTables::default();
+        let Some(first) = topology.hosts.iter().find(|host| host.memory.is_some()) else { return planned };
+        if is_live {
+            let help = "run it with `triplane lab sim`, or `triplane memory serve` beside `triplane run --memory`";
+            self.finding(first.span, "live labs have no memory servers".to_owned(), help);
+            return planned;
+        }
+        if !topology.stores().is_empty() {
+            let help = "use two labs: one with stores, the other with memory servers";
+            self.finding(first.span, "a lab cannot have stores and memory servers together yet".to_owned(), help);
+            return planned;
+        }
+        for (at, ready) in switches {
+            let is_elastic = ready.program.tables.values().any(ir::Table::is_elastic);
+            let servers = topology.memory_servers(*at);
+            match (is_elastic, servers.first()) {
+                (false, Some((_, host))) => {
+                    let message = format!("`{}` lends memory that nobody uses", topology.hosts[*host].name);
+                    let warning = Diagnostic::warning("idle-memory", topology.hosts[*host].span, message);
+                    let help = "write @elastic before a table of the switch at its link";
+                    self.diagnostics.push(warning.help(help));
+                }
+                (true, Some(_)) => {
+                    for UndersizedServer { host, needed } in
+                        planned.add(topology, *at, &ready.program).err().unwrap_or_default()
+                    {
+                        let (host, kib) = (&topology.hosts[host], needed.div_ceil(1024));
+                        let message = format!("the @elastic tables take {needed} bytes of each memory server");
+                        self.finding(host.span, message, &format!("write memory = \"{kib}KiB\" or more"));
+                    }
+                }
+                (_, None) => {}
+            }
+        }
+        planned
+    }
+
+    /// Reports links that are too narrow for the messages of stores.
+    fn check_store_links(&mut self, topology: &Topology) {
+        for link in &topology.links {
+            let is_store = |end: &End| matches!(end.node, Node::Host(at) if topology.hosts[at].is_store);
+            if link.shape.mtu < MIN_STORE_MTU && link.ends.iter().any(is_store) {
+                let message = format!("the link of a store needs an MTU of at least {MIN_STORE_MTU} bytes");
+                self.finding(link.span, message, "omit `mtu`, or use a larger one");
+            }
+        }
+    }
+
+    /// Warns of stores whose rows would survive a crash in a live lab, and do not here.
+    fn warn_of_durable_stores(&mut self, topology: &Topology) {
+        for store in topology.hosts.iter().filter(|host| host.is_durable) {
+            let message = format!("`{}` loses its rows in a crash: simulated stores have no disks", store.name);
+            let warning = Diagnostic::warning("no-disk", store.span, message);
+            self.diagnostics.push(warning.help("run the lab with `triplane lab up`, where `durable` has an effect"));
+        }
+    }
+
+    /// Warns of tables whose entries only stores create.
     fn warn_of_empty_tables(&mut self, topology: &Topology, switches: &BTreeMap<usize, Ready>) {
         for (at, ready) in switches {
             if let Some(table) = ready.program.tables.values().find(|table| table.is_resilient()) {
@@ -293,7 +402,8 @@ impl Reader<'_> {
         output: &Output,
     ) -> Result<BTreeMap<usize, Ready>, Failure> {
         let executor = wanted.executor;
-        let only = wanted.live.and_then(|live| live.only);
+        // The routes of messages to stores depend on which programs have resilient state.
+        let only = wanted.live.and_then(|live| live.only).filter(|_| topology.stores().is_empty());
         let computed = topology.switches.iter().any(|switch| switch.entries == Entries::ShortestPaths);
         let computed = computed.then(|| ShortestPaths::new(topology));
         let mut ready = BTreeMap::new();

@@ -73,6 +73,16 @@ impl ProcessArguments for ChildArguments {
             ProcessRole::Switch { lab, switch } => {
                 words.extend(["switch".into(), option("--name", lab), option("--switch", switch)]);
             }
+            // They read the cluster file, not the network.
+            ProcessRole::Store { lab, store, is_durable } => {
+                words.extend(["store".into(), option("--name", lab), option("--store", store)]);
+                words.extend(is_durable.then(|| "--durable".into()));
+                return words;
+            }
+            ProcessRole::Operator { lab } => {
+                words.extend(["operator".into(), option("--name", lab)]);
+                return words;
+            }
             ProcessRole::Traffic { lab } => {
                 words.extend(["play".into(), option("--name", lab)]);
                 if let Some(scenario) = &self.scenario {
@@ -138,6 +148,15 @@ mod tests {
         assert!(traffic.json && traffic.up.name.as_deref() == Some("l"), "{traffic:?}");
         assert_eq!(traffic.scenario, Some(PathBuf::from("s.toml")));
         assert!(matches!(subcommand(&given, ProcessRole::PermissionCheck), LabCommand::Allowed));
+        let store = ProcessRole::Store { lab: "l", store: "a", is_durable: true };
+        let LabCommand::Store(store) = subcommand(&given, store) else {
+            panic!("the process of a store is `lab store`")
+        };
+        assert_eq!((store.name.as_str(), store.store.as_str(), store.durable), ("l", "a", true));
+        let LabCommand::Operator(operator) = subcommand(&given, ProcessRole::Operator { lab: "l" }) else {
+            panic!("the process of the operator is `lab operator`")
+        };
+        assert_eq!(operator.name, "l");
     }
     #[test]
     fn values_that_begin_with_a_hyphen_reach_the_processes_as_values() {

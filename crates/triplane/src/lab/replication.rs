@@ -5,25 +5,27 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use lab::sim::Host;
-use lab::{Node, Topology};
+use lab::{Hold, Node, Topology};
 use resilient::{
-    ChainMember, ClusterFingerprint, ClusterKey, DatagramSealer, NodeId, OperatorConfig, Peer, ReplicaConfig,
-    ShardChain, StoreConfig, StoreLayout, SwitchId,
+    ChainMember, ClusterFingerprint, ClusterKey, DatagramSealer, HoldMode, NodeId, OperatorConfig, OperatorId, Peer,
+    ReplicaConfig, StoreConfig, StoreLayout, SwitchId,
 };
 use resilient_switch::{InBand, ResilientConfig, ResilientSwitch, StoreRoute, in_band};
 use rng::SplitMix64;
 use switch::{PortId, RowSwitch};
 
-/// How the switches with resilient state and the stores of a lab work together.
+/// The replication between the switches with resilient state and the stores of a lab.
 #[derive(Clone, Debug)]
 pub struct Replication {
-    /// The layout with which switches start: without stores if an operator makes the first one.
+    /// The layout with which switches start: without stores if an operator creates the first one.
     pub layout: Arc<StoreLayout>,
     lease_ns: u64,
-    /// The stores by node number, which is their place behind the machines plus 1.
+    hold: HoldMode,
+    /// The stores by node number, which is their index after the machines plus 1.
     stores: Vec<Ipv4Addr>,
-    /// Number of stores that the chain should have, if there is an operator.
+    /// Configured length of each chain, if there is an operator.
     chain: Option<usize>,
+    shards: u16,
     /// The switches with resilient state.
     resilient: BTreeSet<usize>,
     /// The addresses and routes of all switches. Those without resilient state only pass messages on.
@@ -41,20 +43,52 @@ pub struct Unreachable {
 }
 
 /// Returns the address of a store in the benchmark networks of RFC 2544, which no host of a lab needs.
-fn store_address(number: usize) -> Ipv4Addr {
+fn address_of_store(number: usize) -> Ipv4Addr {
     Ipv4Addr::new(198, 18, 0, number as u8 + 1)
 }
 
-/// Address of the operator.
-const OPERATOR_ADDRESS: Ipv4Addr = Ipv4Addr::new(198, 18, 1, 1);
-
-/// Returns the address of a switch.
-fn switch_address(switch: usize) -> Ipv4Addr {
-    let [high, low] = (switch as u16 + 1).to_be_bytes();
-    Ipv4Addr::new(198, 19, high, low)
-}
+/// Prefix length of the network of these addresses, in bits.
+const PREFIX: u8 = 15;
 
 impl Replication {
+    /// Address of the operator.
+    pub const OPERATOR_ADDRESS: Ipv4Addr = Ipv4Addr::new(198, 18, 1, 1);
+
+    /// Returns the address of a switch.
+    pub fn switch_address(switch: usize) -> Ipv4Addr {
+        let [high, low] = (switch as u16 + 1).to_be_bytes();
+        Ipv4Addr::new(198, 19, high, low)
+    }
+
+    /// Returns the address of a store.
+    pub fn store_address(&self, number: usize) -> Ipv4Addr {
+        self.stores[number]
+    }
+
+    /// Returns the switches with resilient state.
+    pub fn resilient(&self) -> impl Iterator<Item = usize> {
+        self.resilient.iter().copied()
+    }
+
+    /// Sets the addresses of the stores and their operator, as in a live lab, and their neighbours.
+    pub fn address_hosts(&self, topology: &mut Topology) {
+        let (stores, operator) = (topology.stores(), topology.operator());
+        let own = |at: usize| match operator {
+            Some(operator) if operator == at => Replication::OPERATOR_ADDRESS,
+            _ => self.stores[at - stores.start],
+        };
+        let members: Vec<usize> = stores.clone().chain(operator).collect();
+        let switches = self.resilient().map(Replication::switch_address);
+        let all: Vec<Ipv4Addr> = members.iter().map(|at| own(*at)).chain(switches).collect();
+        for at in members {
+            let host = &mut topology.hosts[at];
+            host.address = Some((own(at), PREFIX));
+            host.mac = in_band::mac(own(at));
+            let others = all.iter().filter(|address| **address != own(at));
+            host.neighbours = others.map(|address| (*address, in_band::mac(*address))).collect();
+        }
+    }
+
     /// Plans the replication for these switches, which have resilient state; `None` if there are no stores or no such
     /// switches.
     ///
@@ -85,33 +119,38 @@ impl Replication {
         if !unreachable.is_empty() {
             return Err(unreachable);
         }
-        let members = (0..stores.len()).map(Replication::member).collect();
-        let chain = ShardChain { members, learner: None };
+        let members: Vec<ChainMember> = (0..stores.len()).map(Replication::member).collect();
+        let shards = topology.shards();
         let first = stores.start;
         let in_band = |(switch, to): (usize, BTreeMap<Node, PortId>)| {
             let (mut ways, mut others) = (BTreeMap::new(), BTreeMap::new());
             for (node, port) in to {
                 match node {
                     Node::Host(host) if Some(host) == operator => {
-                        ways.insert(in_band::OPERATOR, StoreRoute { address: OPERATOR_ADDRESS, port });
+                        ways.insert(in_band::OPERATOR, StoreRoute { address: Replication::OPERATOR_ADDRESS, port });
                     }
                     Node::Host(store) => {
-                        let address = store_address(store - first);
+                        let address = address_of_store(store - first);
                         ways.insert(node_id(store - first), StoreRoute { address, port });
                     }
-                    Node::Switch(other) => _ = others.insert(switch_address(other), port),
+                    Node::Switch(other) => _ = others.insert(Replication::switch_address(other), port),
                 }
             }
-            (switch, InBand::new(switch_address(switch), ways, others))
+            (switch, InBand::new(Replication::switch_address(switch), ways, others))
         };
         Ok(Some(Replication {
             layout: Arc::new(match operator {
-                Some(_) => StoreLayout::new(0, vec![ShardChain::default()]),
-                None => StoreLayout::new(1, vec![chain]),
+                Some(_) => StoreLayout::of_all(0, &[], shards),
+                None => StoreLayout::of_all(1, &members, shards),
             }),
             chain: topology.chain,
+            shards,
             lease_ns: topology.lease.0.as_ns(),
-            stores: (0..stores.len()).map(store_address).collect(),
+            hold: match topology.hold {
+                Hold::Local => HoldMode::Local,
+                Hold::Piggyback => HoldMode::Piggyback,
+            },
+            stores: (0..stores.len()).map(address_of_store).collect(),
             resilient: resilient.clone(),
             switches: routes.into_iter().map(in_band).collect(),
         }))
@@ -129,7 +168,7 @@ impl Replication {
 
     /// Wraps a switch with resilient state, in its life `life` of a run with this seed.
     pub fn wrap<S: RowSwitch>(&self, at: usize, switch: S, (seed, life): (u64, u64)) -> ResilientSwitch<S> {
-        let replica = ReplicaConfig { lease_ns: self.lease_ns, ..ReplicaConfig::default() };
+        let replica = ReplicaConfig { lease_ns: self.lease_ns, hold: self.hold, ..ReplicaConfig::default() };
         let config = ResilientConfig { replica, ..ResilientConfig::default() };
         let mut random = SplitMix64::new(seed ^ (at as u64) << 32 ^ life);
         let identity = (SwitchId(at as u32), random.next_u64());
@@ -154,21 +193,22 @@ impl Replication {
             start,
             ClusterKey::new(&key),
             settings,
-            stores.chain(switches).chain(self.chain.map(|_| Peer::Operator)),
+            stores.chain(switches).chain(self.chain.map(|_| Peer::Operator(OperatorId::ONLY))),
         )
     }
 
-    /// Whether an operator makes the layouts.
+    /// Whether an operator creates the layouts.
     pub fn has_operator(&self) -> bool {
         self.chain.is_some()
     }
 
-    /// Returns the settings of the operator: a store is missed within about a lease.
+    /// Returns the settings of the operator: a store is considered dead after about a lease.
     pub fn operator_config(&self) -> OperatorConfig {
         OperatorConfig {
             nodes: (0..self.stores.len()).map(node_id).collect(),
             switches: self.resilient.iter().map(|switch| SwitchId(*switch as u32)).collect(),
             chain_length: self.chain.unwrap_or(1),
+            shards: self.shards,
             poll_ns: (self.lease_ns / 4).max(1),
             ..OperatorConfig::default()
         }
@@ -187,9 +227,9 @@ impl Replication {
     /// Returns the address of a member.
     pub fn address_of(&self, peer: Peer) -> Option<Ipv4Addr> {
         match peer {
-            Peer::Switch(switch) => Some(switch_address(switch.0 as usize)),
+            Peer::Switch(switch) => Some(Replication::switch_address(switch.0 as usize)),
             Peer::Node(node) => self.stores.get((node.0 as usize).checked_sub(1)?).copied(),
-            Peer::Operator => self.chain.map(|_| OPERATOR_ADDRESS),
+            Peer::Operator(_) => self.chain.map(|_| Replication::OPERATOR_ADDRESS),
         }
     }
 
@@ -207,9 +247,9 @@ impl Replication {
     pub fn peer(&self, address: Ipv4Addr) -> Option<Peer> {
         let store = self.stores.iter().position(|store| *store == address);
         let store = store.map(|number| Peer::Node(node_id(number)));
-        let switch = || self.resilient.iter().find(|switch| switch_address(**switch) == address);
-        if self.address_of(Peer::Operator) == Some(address) {
-            return Some(Peer::Operator);
+        let switch = || self.resilient.iter().find(|switch| Replication::switch_address(**switch) == address);
+        if self.address_of(Peer::Operator(OperatorId::ONLY)) == Some(address) {
+            return Some(Peer::Operator(OperatorId::ONLY));
         }
         store.or_else(|| switch().map(|switch| Peer::Switch(SwitchId(*switch as u32))))
     }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use switch::DropReason;
 
 use super::network::Network;
-use crate::output::grouped;
+use crate::output::{aligned, duration, grouped, three_digits};
 
 /// Maximum number of links that are listed.
 const LINKS: usize = 10;
@@ -95,7 +95,7 @@ pub fn traffic(traffic: &[FlowResult]) -> String {
             },
         ]);
     }
-    table(&rows, &[3, 4, 6, 7, 8, 9, 10])
+    aligned(&rows, &[3, 4, 6, 7, 8, 9, 10])
 }
 
 /// Formats the values that probes read.
@@ -123,7 +123,7 @@ pub fn values(traffic: &[FlowResult]) -> String {
         let count = grouped(value.points.len() as u64);
         rows.push([flow.name.clone(), value.name.clone(), count, least, mean, most, last]);
     }
-    if rows.len() > 1 { format!("\n{}", table(&rows, &[2, 3, 4, 5, 6])) } else { String::new() }
+    if rows.len() > 1 { format!("\n{}", aligned(&rows, &[2, 3, 4, 5, 6])) } else { String::new() }
 }
 
 /// Lists the links that dropped the most frames.
@@ -149,7 +149,7 @@ fn links(topology: &Topology, results: &Results) -> String {
     }
     let more = worst.len().saturating_sub(LINKS);
     let more = if more > 0 { format!("and {more} more\n") } else { String::new() };
-    format!("\nDropped frames by link\n{}{more}", table(&rows, &[1, 2, 3, 4, 5, 6]))
+    format!("\nDropped frames by link\n{}{more}", aligned(&rows, &[1, 2, 3, 4, 5, 6]))
 }
 
 /// Formats the state of a network that is up.
@@ -197,16 +197,46 @@ pub fn status(name: &str, status: &Value) -> String {
             drops.push_str(&format!("{}  {line}\n", text(&switch["name"])));
         }
     }
+    let stores = stores(&list(&status["stores"]));
     let hosts: Vec<String> = list(&status["hosts"])
         .iter()
         .map(|host| format!("{}  {}  at {}\n", text(&host["name"]), text(&host["address"]), text(&host["at"])))
         .collect();
     let up = status["up_s"].as_f64().unwrap_or(0.0);
-    let mut all = format!("lab {name}, up for {}\n\n{}", duration((up * 1e9) as u64), table(&rows, &[2, 5, 6, 7]));
-    for part in [notes, drops].iter().filter(|part| !part.is_empty()) {
+    let mut all = format!("lab {name}, up for {}\n\n{}", duration((up * 1e9) as u64), aligned(&rows, &[2, 5, 6, 7]));
+    for part in [stores, notes, drops].iter().filter(|part| !part.is_empty()) {
         all.push_str(&format!("\n{part}"));
     }
     format!("{all}\n{}", hosts.concat())
+}
+
+/// Formats the stores of a live network and their operator.
+fn stores(stores: &[Value]) -> String {
+    if stores.is_empty() {
+        return String::new();
+    }
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let mut rows = vec![["store", "", "role", "rows", "process", "address", "at", ""].map(str::to_owned)];
+    for store in stores {
+        let state = match (store["failed"] == true, store["suspended"] == true) {
+            (true, _) => "failed",
+            (false, true) => "suspended",
+            (false, false) => "up",
+        };
+        let number = |value: &Value| value.as_u64().map_or_else(String::new, grouped);
+        let pid = store["pid"].as_u64().map_or_else(String::new, |pid| pid.to_string());
+        rows.push([
+            text(&store["name"]),
+            state.to_owned(),
+            text(&store["role"]),
+            number(&store["rows"]),
+            pid,
+            text(&store["address"]),
+            text(&store["at"]),
+            text(&store["why"]),
+        ]);
+    }
+    aligned(&rows, &[3, 4])
 }
 
 /// Describes the drops of a switch by reason and place, as the summary of `triplane run` does.
@@ -229,34 +259,6 @@ fn drop_lines(counters: &Value) -> Vec<String> {
     lines
 }
 
-/// Aligns columns to their widest cells; the columns in `right` are right-aligned.
-fn table<const N: usize>(rows: &[[String; N]], right: &[usize]) -> String {
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..N).map(width).collect();
-    let mut text = String::new();
-    for row in rows {
-        let cells = row.iter().enumerate().map(|(at, cell)| {
-            let width = widths[at];
-            if right.contains(&at) { format!("{cell:>width$}") } else { format!("{cell:width$}") }
-        });
-        let line = cells.collect::<Vec<_>>().join("  ");
-        text.push_str(line.trim_end());
-        text.push('\n');
-    }
-    text
-}
-
-/// Formats a duration: `12.3 us`.
-pub fn duration(ns: u64) -> String {
-    let (value, unit) = match ns {
-        0..1_000 => return format!("{ns} ns"),
-        1_000..1_000_000 => (ns as f64 / 1e3, "us"),
-        1_000_000..1_000_000_000 => (ns as f64 / 1e6, "ms"),
-        _ => (ns as f64 / 1e9, "s"),
-    };
-    format!("{} {unit}", three_digits(value))
-}
-
 /// Formats a rate: `12.3 Mbit/s`.
 pub fn bits(bps: f64) -> String {
     let (value, unit) = match bps {
@@ -266,14 +268,6 @@ pub fn bits(bps: f64) -> String {
         _ => (bps / 1e9, "Gbit/s"),
     };
     format!("{} {unit}", three_digits(value))
-}
-
-fn three_digits(value: f64) -> String {
-    match value {
-        ..10.0 => format!("{value:.2}"),
-        ..100.0 => format!("{value:.1}"),
-        _ => format!("{value:.0}"),
-    }
 }
 
 /// Returns the results as JSON, with times in nanoseconds and rates in bit/s.

@@ -18,12 +18,14 @@ use wire::pcap;
 
 use super::args::SimArgs;
 use super::network::{Network, WIDEST_PORT, reason};
+use super::remote_tables::RemoteTables;
 use super::simulated_operator::SimulatedOperator;
 use super::simulated_store::SimulatedStore;
+use super::timeline::{Timeline, TimelineRecorder};
 use super::writes::{self, Writes};
-use super::{plot, report, series, tables};
+use super::{plot, remote_tables, report, series, tables, timeline_svg};
 use crate::load;
-use crate::output::{Failure, Output};
+use crate::output::{Failure, Output, counted};
 use crate::progress::Progress;
 
 /// The most frames of one capture that a scenario replays, and the most bytes of all captures.
@@ -48,7 +50,7 @@ pub fn run(args: &SimArgs, output: &Output) -> Result<(), Failure> {
 /// Reads the scenario, or creates the default one if there is no file.
 pub fn scenario(path: Option<&Path>, topology: &Topology, output: &Output) -> Result<(Scenario, SourceMap), Failure> {
     let mut map = SourceMap::new();
-    let Some(path) = path else { return Ok((Scenario::all_ping(topology.machines()), map)) };
+    let Some(path) = path else { return Ok((Scenario::all_ping(&topology.traffic_hosts()), map)) };
     let text = load::read_regular(path, lab::read::MAX_BYTES as u64)?;
     let file = map.add(&path.display().to_string(), text.as_str());
     let mut diagnostics = Diagnostics::new();
@@ -126,6 +128,7 @@ impl Played {
                 run.simulation.run_program(host, switch::Time::ZERO, Box::new(store));
             }
         }
+        RemoteTables::start_servers(topology, &mut run);
         if let Some((host, replication)) = topology.operator().zip(network.replication.as_ref()) {
             let operator = SimulatedOperator::new(Arc::clone(replication), seed);
             run.simulation.run_program(host, switch::Time::ZERO, Box::new(operator));
@@ -148,6 +151,10 @@ fn one(args: &SimArgs, played: &Played, map: &SourceMap, seed: u64, output: &Out
     let Played { network, scenario, .. } = played;
     let mut run = played.prepare(seed);
     let captures = captures(args, scenario, &mut run, output)?;
+    let replication = network.replication.as_ref();
+    let timeline = args.timeline.as_ref();
+    let timeline = timeline.map(|_| TimelineRecorder::start(&network.topology, scenario, replication, &mut run));
+    let timeline = timeline.transpose()?;
     let began = Instant::now();
     let mut progress = Progress::new();
     run.run(args.threads.into(), &mut |share| progress.say(|| simulated(share)));
@@ -156,12 +163,19 @@ fn one(args: &SimArgs, played: &Played, map: &SourceMap, seed: u64, output: &Out
     let results = run.results(&network.topology, scenario);
     // Results are reported even if they cannot be written.
     let written = write(args, &network.topology, &results, captures);
+    let remote = network.remote_tables.results(&network.topology, &mut run);
     if args.json {
-        output.print(&format!("{:#}\n", report::json(&network.topology, &results, seed)))?;
+        let mut report = report::json(&network.topology, &results, seed);
+        report["memory"] = remote;
+        output.print(&format!("{report:#}\n"))?;
     } else {
         output.print(&report::text(network, &results, seed, took))?;
+        output.print(&remote_tables::text(&remote))?;
     }
     written?;
+    if let (Some(recorder), Some(path)) = (timeline, &args.timeline) {
+        draw_timeline(&recorder.finish(), path, args.json, output)?;
+    }
     for message in writes::refused(&network.topology, scenario, &results.refused) {
         output.note(&message);
     }
@@ -176,7 +190,16 @@ fn one(args: &SimArgs, played: &Played, map: &SourceMap, seed: u64, output: &Out
         diagnostics.push(Diagnostic::error("expectation", unmet.span, unmet.message.clone()));
     }
     output.diagnostics(map, &diagnostics);
-    Err(Failure::Input(format!("{} not met", plural(results.unmet.len(), "expectation"))))
+    Err(Failure::Input(format!("{} not met", counted(results.unmet.len(), "expectation", "expectations"))))
+}
+
+/// Writes the drawing of a failover, and prints its steps.
+fn draw_timeline(timeline: &Timeline, path: &Path, is_json: bool, output: &Output) -> Result<(), Failure> {
+    std::fs::write(path, timeline_svg::draw(timeline)).with_context(|| format!("cannot write {}", path.display()))?;
+    if timeline.is_cut {
+        output.note("the run has too many frames: the timeline omits the last ones");
+    }
+    if is_json { Ok(()) } else { output.print(&timeline.text()) }
 }
 
 /// Writes the files that `--out` and `--plot` request.
@@ -197,10 +220,6 @@ fn write(
         plot::write(folder, topology, results)?;
     }
     Ok(())
-}
-
-fn plural(count: usize, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 /// Formats the progress of a simulation.
@@ -252,14 +271,14 @@ fn many(args: &SimArgs, played: &Played, first: u64, count: u64, output: &Output
             output.print(&format!("and {} more; --json lists them all\n", failed.len() - SHOWN))?;
         }
         let well = count - failed.len() as u64;
-        output.print(&format!("{well} of {} met every expectation\n", plural(count as usize, "seed")))?;
+        output.print(&format!("{well} of {} met every expectation\n", counted(count as usize, "seed", "seeds")))?;
         if scenario.expect.is_empty() {
             output.note("the scenario has no expectations: add [[expect]] sections");
         }
     }
     match failed.len() {
         0 => Ok(()),
-        _ => Err(Failure::Input(format!("{} did not meet an expectation", plural(failed.len(), "seed")))),
+        _ => Err(Failure::Input(format!("{} did not meet an expectation", counted(failed.len(), "seed", "seeds")))),
     }
 }
 

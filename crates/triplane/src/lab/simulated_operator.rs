@@ -4,7 +4,7 @@ use std::any::Any;
 use std::sync::Arc;
 
 use lab::sim::{Host, HostProgram};
-use resilient::{DatagramSealer, LayoutOperator, LayoutRecord, OperatorEvent, Peer, StoreMessage};
+use resilient::{DatagramSealer, LayoutOperator, LayoutRecord, OperatorEvent, OperatorId, Peer, StoreMessage};
 use resilient_switch::in_band;
 use switch::Time;
 
@@ -16,7 +16,7 @@ pub struct SimulatedOperator {
     kept: Option<LayoutRecord>,
     seed: u64,
     running: Option<(LayoutOperator, DatagramSealer)>,
-    /// The time of the timer that comes first.
+    /// The time of the first timer.
     timer: Option<Time>,
 }
 
@@ -26,7 +26,7 @@ impl SimulatedOperator {
         SimulatedOperator { replication, kept: None, seed, running: None, timer: None }
     }
 
-    /// Carries out what the operator decided, and sets a timer for what it does next.
+    /// Carries out the effects of the operator, and sets a timer for its next deadline.
     fn act(&mut self, host: &mut Host) {
         let Some((operator, sealer)) = &mut self.running else { return };
         let mut messages: Vec<(Peer, StoreMessage)> = Vec::new();
@@ -50,7 +50,7 @@ impl SimulatedOperator {
         }
         let (now, deadline) = (host.now(), operator.next_deadline());
         sealer.send(now, &messages);
-        self.replication.send(host, Peer::Operator, sealer);
+        self.replication.send(host, Peer::Operator(OperatorId::ONLY), sealer);
         if self.timer.is_none_or(|timer| deadline < timer || timer <= now) {
             self.timer = Some(deadline);
             host.set_timer(deadline, 0);
@@ -64,14 +64,14 @@ impl HostProgram for SimulatedOperator {
         let (config, seed) = (self.replication.operator_config(), host.random.next_u64());
         let mut operator = LayoutOperator::new(config, self.kept.clone(), seed);
         operator.tick(host.now());
-        let sealer = self.replication.sealer(Peer::Operator, host.random.next_u64(), self.seed);
+        let sealer = self.replication.sealer(Peer::Operator(OperatorId::ONLY), host.random.next_u64(), self.seed);
         self.running = Some((operator, sealer));
         self.act(host);
     }
 
     fn on_packet(&mut self, host: &mut Host, frame: Vec<u8>) {
         let Some((source, destination, payload)) = in_band::parse(&frame) else { return };
-        if Some(destination) != self.replication.address_of(Peer::Operator) {
+        if Some(destination) != self.replication.address_of(Peer::Operator(OperatorId::ONLY)) {
             return;
         }
         let Some(from) = self.replication.peer(source) else { return };

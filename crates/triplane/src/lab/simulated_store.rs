@@ -19,17 +19,17 @@ pub struct SimulatedStore {
     lives: u64,
     seed: u64,
     running: Option<(StoreNode, DatagramSealer)>,
-    /// The time of the timer that comes first.
+    /// The time of the first timer.
     timer: Option<Time>,
 }
 
 impl SimulatedStore {
-    /// Creates the store with this place in the chain, in a run with this seed.
+    /// Creates the store with this position in the chain, in a run with this seed.
     pub fn new(replication: Arc<Replication>, number: usize, seed: u64) -> SimulatedStore {
         SimulatedStore { replication, number, lives: 0, seed, running: None, timer: None }
     }
 
-    /// Sends what the node has to send, and sets a timer for what it does next.
+    /// Sends the messages of the node, and sets a timer for its next deadline.
     fn act(&mut self, host: &mut Host) {
         let Some((node, sealer)) = &mut self.running else { return };
         let now = host.now();

@@ -4,7 +4,6 @@ use std::any::Any;
 use std::sync::Arc;
 
 use lab::sim::{Element, WriteRefusal};
-use resilient_switch::InBand;
 use switch::{Device, Frame, PacketSwitch, PortId, Time};
 
 use super::writes::Writes;
@@ -13,21 +12,10 @@ use super::writes::Writes;
 pub struct Simulated<S> {
     pub switch: S,
     pub writes: Arc<Writes>,
-    /// Routes of messages of resilient state, which pass a switch that has none itself.
-    pub in_band: Option<InBand>,
 }
 
 impl<S: PacketSwitch> Device for Simulated<S> {
     fn step(&mut self, now: Time, input: &mut Vec<Frame>, output: &mut Vec<Frame>) {
-        if let Some(in_band) = &self.in_band {
-            input.retain(|frame| match in_band.passes_on(&frame.data) {
-                Some(port) => {
-                    output.push(Frame { port, data: frame.data.clone() });
-                    false
-                }
-                None => true,
-            });
-        }
         self.switch.step(now, input, output);
         drop(self.switch.take_notifications());
     }

@@ -4,31 +4,41 @@
 //! thread that forwards packets copies the switch's numbers between two batches, whenever the server has requested
 //! them.
 
+pub mod resilient;
+pub mod store;
 #[cfg(test)]
 mod tests;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
 
 use anyhow::Context;
-use metrics_exporter::{BoundServer, MetricsSnapshot, SnapshotSource};
+use metrics_exporter::{BoundServer, MetricFamily, MetricsSnapshot, SnapshotSource};
 use runtime::{Hook, HookContext};
-use switch::{PacketSwitch, SwitchControl};
+use switch::{PacketSwitch, SwitchControl, Time};
 
 pub use metrics_exporter::MetricsServer;
 
 use crate::output::Failure;
 
-/// The hook that takes snapshots.
-pub struct MetricsHook(SnapshotSource);
+/// Returns the metrics of a kind of switch that its registry does not have.
+pub type SwitchFamilies<S> = fn(&S, Time) -> Vec<MetricFamily>;
 
-impl<S: PacketSwitch> Hook<S> for MetricsHook {
+/// The hook that takes snapshots.
+pub struct MetricsHook<S> {
+    source: SnapshotSource,
+    families: SwitchFamilies<S>,
+}
+
+impl<S: PacketSwitch> Hook<S> for MetricsHook<S> {
     fn poll(&mut self, context: &mut HookContext<'_, S>) {
-        self.0.poll(|| snapshot(context.switch));
+        let families = self.families;
+        self.source
+            .poll(|| MetricsSnapshot { families: families(context.switch, context.now), ..snapshot(context.switch) });
     }
 
     /// Nothing wakes an idle switch for a scraper; the scraper waits until the loop wakes up by itself.
     fn is_due(&self) -> bool {
-        self.0.is_requested()
+        self.source.is_requested()
     }
 }
 
@@ -44,9 +54,19 @@ pub fn bind(address: SocketAddr) -> Result<BoundServer, Failure> {
 ///
 /// # Errors
 /// If its thread cannot be started.
-pub fn listen(bound: BoundServer) -> Result<(MetricsServer, MetricsHook), Failure> {
+pub fn listen<S>(bound: BoundServer, families: SwitchFamilies<S>) -> Result<(MetricsServer, MetricsHook<S>), Failure> {
     let (server, source) = metrics_exporter::listen_bound(bound).context("cannot start the metrics server")?;
-    Ok((server, MetricsHook(source)))
+    Ok((server, MetricsHook { source, families }))
+}
+
+/// Returns the sentence with the address of the metrics.
+pub fn note(server: &MetricsServer) -> String {
+    let address = server.address();
+    if address.ip().is_loopback() {
+        format!("metrics on http://{address}/metrics, reachable from this machine only")
+    } else {
+        format!("metrics on http://{address}/metrics: any client that reaches this address can read them")
+    }
 }
 
 fn snapshot(switch: &dyn SwitchControl) -> MetricsSnapshot {
@@ -54,7 +74,7 @@ fn snapshot(switch: &dyn SwitchControl) -> MetricsSnapshot {
     for (id, table) in &switch.program().tables {
         numbers.push((format!("table.{}.entries", table.name), switch.objects().entry_count(id) as u64));
     }
-    MetricsSnapshot { numbers, sites: switch.drop_sites() }
+    MetricsSnapshot { numbers, sites: switch.drop_sites(), ..MetricsSnapshot::default() }
 }
 
 /// Parses the value of `--metrics`: ADDRESS:PORT, or PORT for this machine only.

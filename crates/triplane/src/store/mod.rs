@@ -1,7 +1,9 @@
 //! Runs `triplane store`, and connects `triplane run` to the stores.
 
 pub mod args;
-mod operate;
+#[cfg(feature = "etcd")]
+mod etcd;
+pub mod operate;
 
 use std::path::Path;
 
@@ -17,8 +19,9 @@ use resilient_switch::{ResilientConfig, ResilientSwitch};
 use serde_json::json;
 use v1model::Switch;
 
+use crate::metrics::store::StoreMetrics;
 use crate::output::{Failure, Output};
-use crate::{load, privileges, signals};
+use crate::{load, metrics, privileges, signals};
 use args::{StoreArgs, StoreCommand, StoreKeyArgs, StoreRunArgs};
 
 /// Maximum length of a cluster file in bytes.
@@ -27,9 +30,9 @@ const MAX_CLUSTER_BYTES: u64 = 1 << 20;
 /// Runs a command of `triplane store`.
 pub fn run(args: &StoreArgs, output: &Output) -> Result<(), Failure> {
     match &args.command {
-        StoreCommand::Run(args) => serve(args, output),
+        StoreCommand::Run(args) => run_store(args, output),
         StoreCommand::Key(args) => create_key(args, output),
-        StoreCommand::Operate(args) => operate::operate(args, output),
+        StoreCommand::Operate(args) => operate::operate(args, output, &mut || Ok(())),
         StoreCommand::Status(args) => operate::status(args, output),
         StoreCommand::Drain(args) => operate::drain(args, output),
         StoreCommand::Replace(args) => operate::replace(args, output),
@@ -47,7 +50,7 @@ fn create_key(args: &StoreKeyArgs, output: &Output) -> Result<(), Failure> {
 }
 
 /// Reads a cluster file, and the key file that it names.
-fn read_cluster(path: &Path) -> Result<Cluster, Failure> {
+pub fn read_cluster(path: &Path) -> Result<Cluster, Failure> {
     let text = load::read_regular(path, MAX_CLUSTER_BYTES)?;
     Cluster::read(&text, path.parent().unwrap_or(Path::new(""))).map_err(|error| match error {
         ClusterError::Key(error @ KeyFileError::Malformed(_)) => Failure::Input(error.to_string()),
@@ -86,27 +89,35 @@ impl From<OpenError> for Failure {
     }
 }
 
-/// Returns the failure of a store of a cluster that cannot start, with its remedy there.
+/// Returns the failure of a store that cannot start, with its remedy.
 fn cannot_open(error: OpenError, cluster: &Cluster) -> Failure {
     let has_lost_rows = matches!(error, OpenError::Forgotten(_) | OpenError::Lost { .. });
     let remedy = match (has_lost_rows, cluster.stores().count()) {
         (false, _) => return error.into(),
-        _ if cluster.operator().is_some() => {
-            "remove its directory to start it without them: it copies those of the chain"
-        }
+        _ if cluster.is_operated() => "remove its directory to start it without them: it copies those of the chain",
         (_, 1) => "if they may be lost, pass --forget",
         _ => "if all rows may be lost, stop all switches and stores, and remove the directories of the stores",
     };
     Failure::Environment(anyhow!("{error}; {remedy}"))
 }
 
-/// Runs a store until Ctrl-C.
-fn serve(args: &StoreRunArgs, output: &Output) -> Result<(), Failure> {
+/// Runs a store until Ctrl-C, and prints its summary.
+fn run_store(args: &StoreRunArgs, output: &Output) -> Result<(), Failure> {
+    let done = serve(args, output, &mut || Ok(()))?;
+    output.print(&if args.json { summary_json(&done) } else { summary(&done) })
+}
+
+/// Runs a store until Ctrl-C or SIGTERM, and calls `ready` once it serves. Returns its summary.
+pub fn serve(
+    args: &StoreRunArgs,
+    output: &Output,
+    ready: &mut dyn FnMut() -> Result<(), Failure>,
+) -> Result<StoreStatistics, Failure> {
     let cluster = read_cluster(&args.cluster)?;
     let Some(member) = cluster.store(&args.name) else {
         return Err(unknown(&args.cluster, "store", &args.name, cluster.stores()));
     };
-    let is_operated = cluster.operator().is_some();
+    let is_operated = cluster.is_operated();
     if is_operated && args.forget {
         let message = "--forget requires a cluster without an operator, which adds stores that have lost their rows";
         return Err(Failure::Usage(message.to_owned()));
@@ -119,24 +130,41 @@ fn serve(args: &StoreRunArgs, output: &Output) -> Result<(), Failure> {
     };
     let mut server = opened.map_err(|error| cannot_open(error, &cluster))?;
     server.on_notice(notices(output));
+    let metrics = args.metrics.map(metrics::bind).transpose()?;
     privileges::restrict(&KeptAccess::default(), args.show_privileges, output)?;
     let stop = signals::stop_on_signals()?;
-    let names: Vec<&str> = cluster.stores().map(|store| store.name.as_str()).collect();
+    let metrics = metrics.map(StoreMetrics::listen).transpose()?;
+    if let Some(metrics) = &metrics {
+        output.note(&metrics::note(metrics.server()));
+    }
+    let chain = match (is_operated, cluster.shards()) {
+        (true, 1) => "the operator's chain".to_owned(),
+        (true, shards) => format!("the operator's chains of {shards} shards"),
+        (false, 1) => format!("the chain {}", names(&cluster, " -> ")),
+        (false, shards) => format!("the chains of {shards} shards over {}", names(&cluster, ", ")),
+    };
     output.note(&format!(
         "store `{}` of {} at {}, with a lease of {} ms and {} rows{}; press Ctrl-C to stop",
         member.name,
-        if is_operated { "the operator's chain".to_owned() } else { format!("the chain {}", names.join(" -> ")) },
+        chain,
         member.address,
         cluster.lease_ns() / 1_000_000,
         server.statistics().rows,
         if args.durable { " on disk" } else { "" },
     ));
-    let done = server.run(&stop).map_err(|error| Failure::Environment(error.into()))?;
-    output.print(&if args.json { summary_json(&done) } else { summary(&done) })
+    ready()?;
+    let mut watch = |store: &StoreServer| metrics.iter().for_each(|metrics| metrics.poll(store));
+    server.run_watched(&stop, &mut watch).map_err(|error| Failure::Environment(error.into()))
 }
 
-fn summary(done: &StoreStatistics) -> String {
-    let StoreStatistics { rows, received, sent, refused, unsent, disk } = done;
+/// Returns the names of all stores.
+fn names(cluster: &Cluster, separator: &str) -> String {
+    cluster.stores().map(|store| store.name.as_str()).collect::<Vec<_>>().join(separator)
+}
+
+/// Returns the summary of a store as text.
+pub fn summary(done: &StoreStatistics) -> String {
+    let StoreStatistics { rows, received, sent, refused, unsent, disk, .. } = done;
     let what = |rows: u64| if rows == 1 { "row" } else { "rows" };
     let mut text = format!("{rows} {}; {received} messages received, {sent} sent\n", what(*rows));
     if let Some(DiskStatistics { commits, records, rows }) = disk {
@@ -163,7 +191,7 @@ fn summary(done: &StoreStatistics) -> String {
 }
 
 fn summary_json(done: &StoreStatistics) -> String {
-    let StoreStatistics { rows, received, sent, refused, unsent, disk } = done;
+    let StoreStatistics { rows, received, sent, refused, unsent, disk, .. } = done;
     let RefusedDatagrams { malformed, stranger, wrong_tag, replayed, other_start, other_settings } = *refused;
     let reasons = json!({
         "malformed": malformed, "stranger": stranger, "wrong_tag": wrong_tag, "replayed": replayed,
@@ -193,7 +221,7 @@ impl StoreConnection {
         let Some(member) = cluster.switch(name) else {
             return Err(unknown(path, "switch", name, cluster.switches()));
         };
-        let resilient::Peer::Switch(number) = member.peer else { unreachable!("switches have switch numbers") };
+        let number = member.peer.switch().expect("switches have switch numbers");
         let hook = StoreHook::open(&cluster, member)?;
         Ok(StoreConnection { cluster, number, hook })
     }

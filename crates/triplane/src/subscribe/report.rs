@@ -6,12 +6,7 @@ use subscribe::{StageSize, Stats, Subscriptions, Wide};
 use subscribe_p4::entries::{Entity, Update};
 
 use super::args::{Ranges, ShapeArgs, flags, target};
-pub use crate::output::grouped as digits;
-
-/// Formats a count with its noun: `1 rule`, `2,000 rules`.
-pub fn counted(count: usize, one: &str, several: &str) -> String {
-    format!("{} {}", digits(count as u64), if count == 1 { one } else { several })
-}
+pub use crate::output::{counted, grouped as digits};
 
 fn number(count: usize) -> String {
     digits(count as u64)

@@ -200,8 +200,10 @@ fn translations_stay_at_another_switch() {
         assert!(carried("nat1:2") > 1_000 && carried("nat2:2") > 1_000, "{results:#}");
     }
     // Without annotations the tables have no entries.
-    let changes =
-        [("nat.p4", "@resilient[pool = \"1024-65535\"]", ""), ("nat.p4", "@resilient[reverse = \"outbound\"]", "")];
+    let changes = [
+        ("nat.p4", "@resilient[pool = \"1024-65535\", idle = \"300s\"]", ""),
+        ("nat.p4", "@resilient[reverse = \"outbound\"]", ""),
+    ];
     misses("nat", &changes, "scenario.toml", &["delivered of `download`", "delivered of `visits`"]);
     let stopped = "crash = \"nat1\"\n\n[[faults]]\nat = \"450ms\"\ncrash = \"b\"";
     let changes = [("scenario.toml", "crash = \"nat1\"", stopped)];
@@ -220,7 +222,7 @@ fn flows_are_admitted_by_another_firewall() {
     let changes = [("firewall.p4", "            outside.apply();", "")];
     let expected = ["delivered of `uninvited`", "delivered of `scan`"];
     misses("connection-firewall", &changes, "scenario.toml", &expected);
-    // The other switch does not know flows that are in registers of the first one.
+    // The other switch does not have the flows in registers of the first one.
     let registers = "action allow() {}
         register<bit<1>>(65536) seen;
         bit<16> at = 0;
@@ -289,6 +291,26 @@ fn packets_are_numbered_once_across_the_failure() {
     let changes = [("counter.p4", "@resilient register", "register")];
     let expected = ["the last value of `count` of `there`", "the last value of `count` of `back`"];
     misses("flow-counter", &changes, "scenario.toml", &expected);
+}
+
+#[test]
+fn sketches_go_on_with_counts_that_lack_two_milliseconds_at_most() {
+    for results in [results("heavy-hitters", "scenario.toml"), interpreted("heavy-hitters")] {
+        let heavy = traffic(&results, "heavy");
+        let counts: Vec<u64> = values(heavy, "packets").into_iter().map(|(_, count)| count).collect();
+        let jumps: Vec<_> = counts.windows(2).filter(|pair| pair[1] != pair[0] + 1).collect();
+        let [&[last, first]] = jumps[..] else { panic!("{jumps:?}") };
+        // At 10 packets a millisecond.
+        assert!(counts[0] == 1 && first <= last && first + 20 > last, "{jumps:?}");
+        // VLAN 7, with priority 5 and then 1.
+        let priorities = values(heavy, "priority");
+        let marked = counts.iter().map(|count| if *count < 1_000 { 0xa0 } else { 0x20 });
+        assert!(priorities.iter().map(|(_, priority)| *priority).eq(marked));
+    }
+    let annotation =
+        "@resilient[group = \"sketch\", every = \"1ms\", bound = \"10ms\", row = \"64\", stale = \"is_stale\"] ";
+    let expected = ["the last value of `packets` of `heavy`"];
+    misses("heavy-hitters", &[("hitters.p4", annotation, "")], "scenario.toml", &expected);
 }
 
 #[test]
@@ -429,4 +451,44 @@ fn real_hosts_outside_reach_nobody_inside() {
     let refused = live.exec("h3", &["python3", "-c", CLIENT, "10.0.1.1", "1", "2"]);
     assert_ne!(refused.code, Some(0), "{refused:?}");
     assert!(refused.stderr.contains("timed out"), "{refused:?}");
+}
+
+/// Returns the numbers of the table and the memory servers of `elastic-balancer`.
+fn memory(results: &Value) -> (&Value, &Value) {
+    (&results["memory"]["tables"][0], &results["memory"]["servers"])
+}
+
+fn number(value: &Value, name: &str) -> u64 {
+    value[name].as_u64().unwrap_or_else(|| panic!("{name} is not in {value:#}"))
+}
+
+#[test]
+fn clients_keep_their_servers_while_memory_servers_come_back_empty() {
+    let (compiled, interpreted) = (results("elastic-balancer", "scenario.toml"), interpreted("elastic-balancer"));
+    for results in [&compiled, &interpreted] {
+        let (table, servers) = memory(results);
+        let packets: u64 = ["one", "two", "new", "moved"].iter().map(|it| number(traffic(results, it), "sent")).sum();
+        let (lookups, reads) = (number(table, "lookups"), number(table, "reads"));
+        // Packets of a key that come while it is looked up share the READ.
+        assert!(lookups <= packets && lookups > packets - packets / 50, "{table:#}, {packets} packets");
+        assert_eq!(reads, lookups + number(table, "retries"), "{table:#}");
+        assert_eq!(
+            (number(table, "entries"), number(table, "dropped"), number(table, "local")),
+            (2, 0, 0),
+            "{table:#}"
+        );
+        assert_eq!(table["settled"], true, "{table:#}");
+        // Both servers were filled again: 2,333 blocks of 64 cells.
+        assert!(servers.as_array().expect("a list").iter().all(|it| number(it, "writes") > 2_300), "{servers:#}");
+    }
+    // Without a second server, packets are dropped while the first one is down, and none goes to a wrong server.
+    let one_server = [
+        ("lab.toml", "[hosts.m2]\nip = \"10.0.9.2/24\"\nmemory = \"16MiB\"\n", ""),
+        ("lab.toml", "[[links]]\nends = [\"m2\", \"s1:6\"]\n", ""),
+        ("scenario.toml", "[[faults]]\nat = \"1500ms\"\ncrash = \"m2\"\n", ""),
+        ("scenario.toml", "[[faults]]\nat = \"2s\"\nrestart = \"m2\"\n", ""),
+    ];
+    misses("elastic-balancer", &one_server, "scenario.toml", &["delivered of `one`", "delivered of `new`"]);
+    let no_entry = [("scenario.toml", "entries = \"moved.json\"\n", "")];
+    misses("elastic-balancer", &no_entry, "scenario.toml", &["delivered of `moved`"]);
 }

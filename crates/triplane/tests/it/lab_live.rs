@@ -5,18 +5,23 @@
 use std::time::{Duration, Instant};
 
 use crate::support::network::Network;
-use crate::support::{self, Directory, Done, TEST_TIMEOUT, run, triplane, unique};
+use crate::support::{self, Directory, Done, Running, TEST_TIMEOUT, run, triplane, unique};
 use testing::lock::LIVE_TRAFFIC;
 
 /// A network that is up. Dropping this takes it down.
 struct Lab {
     name: String,
-    _directory: Directory,
+    directory: Directory,
 }
 
 impl Lab {
     /// Starts a network of this shape. Returns `None`, and skips the test, where that is not possible.
     fn up(name: &str, shape: &[&str], tools: &[&str]) -> Option<Lab> {
+        Lab::up_with(name, shape, tools, "")
+    }
+
+    /// Does the same with these lines among the defaults.
+    fn up_with(name: &str, shape: &[&str], tools: &[&str], defaults: &str) -> Option<Lab> {
         if let Some(reason) = Network::obstacle(tools) {
             testing::skip(&reason);
             return None;
@@ -24,8 +29,9 @@ impl Lab {
         let directory = Directory::new();
         let path = directory.path("lab.toml");
         let made = run(&mut triplane(&[&["lab", "new"], shape].concat())).ok();
-        std::fs::write(&path, made.stdout).expect("the file can be written");
-        let lab = Lab { name: format!("{name}-{}", unique()), _directory: directory };
+        let text = made.stdout.replacen("[defaults]\n", &format!("[defaults]\n{defaults}"), 1);
+        std::fs::write(&path, text).expect("the file can be written");
+        let lab = Lab { name: format!("{name}-{}", unique()), directory };
         run(&mut triplane(&["lab", "up", &path, "--name", &lab.name])).ok();
         Some(lab)
     }
@@ -52,8 +58,13 @@ impl Lab {
 
     /// Sends `count` pings from h1 to h2 and returns the number of answers. A busy machine may answer too late.
     fn pings(&self, count: u32) -> u32 {
+        self.pings_between("h1", "10.0.0.2", count)
+    }
+
+    /// Sends `count` pings from a host to an address and returns the number of answers.
+    fn pings_between(&self, from: &str, to: &str, count: u32) -> u32 {
         let count = count.to_string();
-        let done = self.lab("exec", &["h1", "ping", "-n", "-i", "0.1", "-W", "1", "-c", &count, "10.0.0.2"]);
+        let done = self.lab("exec", &[from, "ping", "-n", "-i", "0.1", "-W", "1", "-c", &count, to]);
         let before = done.stdout.split(" received").next().unwrap_or_default();
         before.rsplit(' ').next().and_then(|word| word.parse().ok()).unwrap_or_else(|| panic!("{done:?}"))
     }
@@ -94,6 +105,8 @@ fn hosts_reach_each_other_over_links_that_fail_and_switches_that_crash() {
     let status = lab.lab("status", &["--json"]).ok().json();
     assert_eq!(status["switches"][1]["failed"], true, "{status:#}");
     assert_eq!(lab.pings(2), 0);
+    // s1 sees its port to s2 go down, and sends nothing there. h2 does.
+    assert_eq!(lab.pings_between("h2", "10.0.0.1", 1), 0);
     lab.lab("heal", &["s2"]).ok();
     lab.connects();
 
@@ -101,7 +114,7 @@ fn hosts_reach_each_other_over_links_that_fail_and_switches_that_crash() {
     assert!(status["switches"][0]["counters"]["port.1.rx.packets"].as_u64() >= Some(5), "{status:#}");
     let lost = status["switches"][1]["ports"].as_array().expect("ports").iter();
     let lost: u64 = lost.filter_map(|port| port["lost_while_failed"].as_u64()).sum();
-    assert!(lost > 0, "the pings that arrived at s2 while it was down: {status:#}");
+    assert!(lost > 0, "the ping that arrived at s2 while it was down: {status:#}");
     let text = lab.lab("status", &[]).ok().stdout;
     assert!(text.contains(" while the switch was down\n"), "{text}");
     assert!(text.contains("s2:2") && text.contains("h2  10.0.0.2/8  at s2:1"), "{text}");
@@ -180,4 +193,47 @@ fn nothing_stays_behind_a_crash() {
     // The name can be used again.
     let again = Lab::up("crash", &["star", "--hosts", "2"], &["ping"]).expect("it could be made before");
     again.connects();
+}
+
+#[test]
+fn packets_ask_the_switches_on_their_path() {
+    let _alone = testing::lock(LIVE_TRAFFIC);
+    let shape = ["line", "--switches", "2", "--delay", "1ms", "--rate", "100Mbps"];
+    let Some(lab) = Lab::up_with("tpp", &shape, &["ping"], "tpp = \"read\"\n") else { return };
+    lab.connects();
+    let tool = triplane(&[]).get_program().to_string_lossy().into_owned();
+    let on_h1 = |arguments: &[&str]| lab.lab("exec", &[&["h1", &tool, "tpp"], arguments].concat());
+    let silent = on_h1(&["trace", "10.0.0.2", "--timeout", "0.2"]);
+    let reason = "10.0.0.2 has no receiver of programs: run `triplane tpp echo` there";
+    assert!(silent.code != Some(0) && silent.stderr.contains(reason), "{silent:?}");
+
+    let mut echo = triplane(&["lab", "exec", "--lab", &lab.name, "h2", &tool, "tpp", "echo", "10.0.0.2"]);
+    let mut echo = Running::start(&mut echo);
+    echo.wait_for("press Ctrl-C to stop");
+    let found = on_h1(&["trace", "10.0.0.2", "--timeout", "5", "--json"]).ok().json();
+    let words = |name: &str| -> Vec<Option<u64>> {
+        found["hops"].as_array().expect("hops").iter().map(|hop| hop[name].as_u64()).collect()
+    };
+    assert_eq!(words("switch"), [Some(1), Some(2)], "{found:#}");
+    assert!(words("queue").iter().all(Option::is_some), "{found:#}");
+    assert!(found["rtt_ns"].as_u64() >= Some(6_000_000), "three links of 1 ms, there and back: {found:#}");
+    let table = on_h1(&["trace", "10.0.0.2", "--timeout", "5"]).ok().stdout;
+    assert!(table.starts_with("10.0.0.2: 2 switches, ") && table.contains("hop  switch  in  out  queue"), "{table}");
+
+    let file = lab.directory.write("ports.tpp", "PUSH [Switch:ID]\nPUSH [PacketMetadata:OutputPort]\n");
+    let ran = on_h1(&["run", &file, "10.0.0.2", "--timeout", "5"]).ok().stdout;
+    assert!(ran.contains("hop 0: Switch:ID 1, PacketMetadata:OutputPort "), "{ran}");
+    assert!(ran.contains("hop 1: Switch:ID 2, PacketMetadata:OutputPort "), "{ran}");
+
+    let ran = on_h1(&["run", &file, "10.0.0.2", "--timeout", "5", "--json"]).ok().json();
+    assert_eq!((&ran["hops"][1][0]["value"], ran["rtt_ns"].is_u64()), (&2.into(), true), "{ran:#}");
+
+    let pinged = on_h1(&["ping", "10.0.0.2", "-c", "2", "-i", "0.01", "--timeout", "5", "--json"]).ok().stdout;
+    let lines: Vec<serde_json::Value> = pinged.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let sequences: Vec<_> = lines.iter().map(|line| line["sequence"].as_u64()).collect();
+    assert_eq!((sequences, &lines[1]["hops"][0]["switch"]), (vec![Some(1), Some(2)], &1.into()), "{pinged}");
+    let pings = on_h1(&["ping", "10.0.0.2", "-c", "3", "-i", "0.01", "--timeout", "5"]).ok().stdout;
+    assert!(pings.contains("3 of 3 came back") && pings.matches("queues: s1 ").count() == 3, "{pings}");
+    echo.signal("INT");
+    assert!(echo.wait().ok().stdout.contains("0 datagrams ignored"));
 }

@@ -5,37 +5,12 @@
 
 use std::net::TcpListener;
 use std::process::Command;
-use std::time::{Duration, Instant};
 
-use crate::support::network::Network;
-use crate::support::{Directory, Done, Running, TEST_TIMEOUT, run, triplane};
+use crate::support::labs::{Labs, is_running, kill, until};
+use crate::support::{Running, run, triplane};
 use testing::port::reserved_ports;
 
-/// A directory of labs. Dropping it takes down those that are up.
-struct Labs(Directory);
-
 impl Labs {
-    /// Creates the directory. Returns `None`, and skips the test, where no network is possible.
-    fn new(tools: &[&str]) -> Option<Labs> {
-        match Network::obstacle(tools) {
-            Some(reason) => {
-                testing::skip(&reason);
-                None
-            }
-            None => Some(Labs(Directory::new())),
-        }
-    }
-
-    fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = triplane(&[&["lab"], arguments].concat());
-        command.env("TRIPLANE_LAB_DIR", self.0.path("labs"));
-        command
-    }
-
-    fn lab(&self, arguments: &[&str]) -> Done {
-        run(&mut self.command(arguments))
-    }
-
     /// Writes a topology of this shape after `change` and returns its path.
     fn topology(&self, name: &str, shape: &[&str], change: impl Fn(String) -> String) -> String {
         let path = self.0.path(&format!("{name}.toml"));
@@ -49,10 +24,6 @@ impl Labs {
         let Ok(entries) = std::fs::read_dir(self.0.path("labs")) else { return Vec::new() };
         let names = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
         names.filter(|name| !name.starts_with('.')).collect()
-    }
-
-    fn status(&self) -> serde_json::Value {
-        self.lab(&["status", "--json"]).ok().json()
     }
 
     /// Whether a ping from h1 is answered within this time in seconds.
@@ -70,31 +41,6 @@ impl Labs {
     fn misses(&self, address: &str) -> bool {
         !self.ping(address, "2")
     }
-}
-
-impl Drop for Labs {
-    fn drop(&mut self) {
-        let _ = self.lab(&["down", "--all"]);
-    }
-}
-
-fn is_there(process: u64) -> bool {
-    // A process that has ended and waits to be reaped does not count as running.
-    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-    stat.rsplit_once(')').is_some_and(|(_, fields)| !fields.trim_start().starts_with('Z'))
-}
-
-#[track_caller]
-fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let began = Instant::now();
-    while !holds() {
-        assert!(began.elapsed() < TEST_TIMEOUT, "{what} did not come");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-}
-
-fn kill(process: u64) {
-    run(Command::new("sh").args(["-c", &format!("kill -9 {process}")])).ok();
 }
 
 /// Controllers reach every switch at its port, are disconnected when it crashes, and find an empty switch when it
@@ -214,7 +160,7 @@ fn a_process_that_is_killed_leaves_the_others_alone() {
         assert!(labs.ping("10.0.0.3", "20"));
     }
     labs.lab(&["down"]).ok();
-    assert!(processes.iter().all(|process| !is_there(*process)));
+    assert!(processes.iter().all(|process| !is_running(*process)));
     assert_eq!(labs.left(), Vec::<String>::new());
 }
 
@@ -242,18 +188,18 @@ fn nothing_outlives_a_holder_that_is_killed() {
     let topology = labs.topology("killed", &["star", "--hosts", "2"], change);
     labs.lab(&["up", &topology, "--isolate"]).ok();
     let started = std::fs::read_to_string(&file).expect("the command wrote it").trim().parse().expect("a number");
-    assert!(is_there(started));
+    assert!(is_running(started));
     let program = Running::start(&mut labs.command(&["exec", "h2", "sleep", "600"]));
     let switch = labs.status()["switches"][0]["pid"].as_u64().expect("it has a process");
     let text = std::fs::read_to_string(labs.0.path("labs/killed/lab.json")).expect("the lab tells of itself");
     let room: serde_json::Value = serde_json::from_str(&text).expect("as JSON");
     kill(room["pid"].as_u64().expect("a number"));
-    until("the end of the switch", || !is_there(switch));
+    until("the end of the switch", || !is_running(switch));
     let down = labs.lab(&["down", "killed"]).ok();
     assert!(down.stdout.contains("had crashed"), "{down:?}");
     assert_eq!(labs.left(), Vec::<String>::new());
     assert_ne!(program.wait().code, Some(0), "what ran on a host was ended");
-    assert!(!is_there(started), "and what the topology asked for");
+    assert!(!is_running(started), "and what the topology asked for");
 }
 
 #[test]
@@ -269,7 +215,7 @@ fn a_process_without_the_environment_of_its_host_ends_with_a_crashed_lab() {
     let description: serde_json::Value = serde_json::from_str(&text).expect("as JSON");
     kill(description["pid"].as_u64().expect("a number"));
     labs.lab(&["down", "--lab", "cleared"]).ok();
-    assert!(!is_there(started));
+    assert!(!is_running(started));
     outside.signal("TERM");
     assert_eq!(outside.wait().code, None, "only this test's signal ended it");
 }
@@ -296,7 +242,7 @@ fn a_switch_that_is_stopped_holds_nobody_up() {
     labs.reaches("10.0.0.3");
     signal("STOP");
     labs.lab(&["down"]).ok();
-    assert!(processes.iter().all(|process| !is_there(*process)));
+    assert!(processes.iter().all(|process| !is_running(*process)));
     assert_eq!(labs.left(), Vec::<String>::new());
 }
 
@@ -332,10 +278,10 @@ fn what_runs_on_hosts_ends_with_the_lab() {
     let started = std::fs::read_to_string(&file).expect("the command wrote it").trim().parse().expect("a number");
     let mut asked = Running::start(&mut labs.command(&["exec", "h2", "sh", "-c", "echo here; sleep 600"]));
     asked.wait_for("here");
-    assert!(is_there(started));
+    assert!(is_running(started));
     labs.lab(&["down"]).ok();
     assert_ne!(asked.wait().code, Some(0), "what was asked for on h2 was ended");
-    assert!(!is_there(started), "and what the topology asked for on h1");
+    assert!(!is_running(started), "and what the topology asked for on h1");
 }
 
 #[test]
@@ -435,18 +381,18 @@ fn a_lab_ends_without_the_program_kill() {
     let started = || read().trim().parse::<u64>().expect("a number");
     lab(&["up", &topology, "--isolate"]);
     let first = started();
-    assert!(is_there(first));
+    assert!(is_running(first));
     lab(&["down"]);
-    assert!(!is_there(first));
+    assert!(!is_running(first));
     // The daemon ends nothing if it is killed.
     lab(&["up", &topology, "--isolate"]);
     let second = started();
-    assert!(is_there(second));
+    assert!(is_running(second));
     let text = std::fs::read_to_string(labs.0.path("labs/bare/lab.json")).expect("the lab describes itself");
     let description: serde_json::Value = serde_json::from_str(&text).expect("as JSON");
     kill(description["pid"].as_u64().expect("a number"));
     lab(&["down", "bare"]);
-    assert!(!is_there(second));
+    assert!(!is_running(second));
     assert_eq!(labs.left(), Vec::<String>::new());
 }
 

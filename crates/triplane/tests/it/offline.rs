@@ -21,7 +21,7 @@ fn golden(name: &str, text: &str) {
     testing::golden::assert_golden(root().join("crates/triplane/tests/golden").join(name), text);
 }
 
-/// A frame from h1 to an address behind the router, with a correct IPv4 header checksum.
+/// A frame from h1 to an address beyond the router, with a correct IPv4 header checksum.
 fn frame(destination: [u8; 4], ttl: u8) -> Vec<u8> {
     let mut header = hex("4500 0024 0001 0000 0011 0000 0a000101 00000000");
     header[8] = ttl;
@@ -199,6 +199,20 @@ fn check_is_content_with_what_is_right() {
     }
     command(&["check", ROUTER, "--entries", ENTRIES]).ok();
     assert_eq!(command(&["check", ROUTER, "--json"]).ok().json()["findings"], serde_json::json!([]));
+}
+
+#[test]
+fn check_describes_snapshots() {
+    let program = "examples/heavy-hitters/hitters.p4";
+    let done = command(&["check", program]).ok();
+    let line = "resilient group \"sketch\": at most 4,096 rows, each with an index as its key and 768 bytes of values; \
+                a snapshot every 1 ms, up to 768,000 bytes/s of values per row; stale after 10 ms: `HittersIngress.is_stale` is 1\n";
+    assert!(done.stdout.contains(line), "{done:?}");
+    let group = &command(&["check", program, "--json"]).ok().json()["resilient"][0];
+    assert_eq!(
+        (group["value_bytes"].as_u64(), group["stale"].as_str(), group["bytes_per_second"].as_u64()),
+        (Some(768), Some("HittersIngress.is_stale"), Some(768_000))
+    );
 }
 
 #[test]

@@ -27,7 +27,7 @@ fn field<'a>(status: &'a str, name: &str) -> &'a str {
 
 /// Asserts that a process and all of its threads have no privileges. Returns the number of threads.
 #[track_caller]
-fn assert_unprivileged(pid: u32) -> usize {
+pub fn assert_unprivileged(pid: u32) -> usize {
     let mut statuses = vec![fs::read_to_string(format!("/proc/{pid}/status")).expect("the process runs")];
     for task in fs::read_dir(format!("/proc/{pid}/task")).expect("the process has threads") {
         // A thread may end in between.
@@ -92,7 +92,7 @@ fn the_subscription_service_has_no_privileges() {
 }
 
 #[test]
-fn publishers_and_subscribers_of_a_feed_have_no_privileges() {
+fn processes_that_only_exchange_datagrams_have_no_privileges() {
     let mut receiver = Running::start(&mut triplane(&["market", "receive", "--port", "0", "--show-privileges"]));
     receiver.wait_for("press Ctrl-C");
     assert_unprivileged(receiver.id());
@@ -100,7 +100,11 @@ fn publishers_and_subscribers_of_a_feed_have_no_privileges() {
     let mut publisher = Running::start(&mut triplane(&["market", "publish", "--to", &address.to_string()]));
     publisher.wait_for("press Ctrl-C");
     assert_unprivileged(publisher.id());
-    for running in [receiver, publisher] {
+    // No other test takes this address of the loopback interface.
+    let mut echo = Running::start(&mut triplane(&["tpp", "echo", "127.102.0.1"]));
+    echo.wait_for("press Ctrl-C");
+    assert_unprivileged(echo.id());
+    for running in [receiver, publisher, echo] {
         running.signal("INT");
         running.wait().ok();
     }

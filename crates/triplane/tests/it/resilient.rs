@@ -1,4 +1,4 @@
-//! `triplane store` and `run --store`: mistakes, and a switch that is killed while another one goes on.
+//! `triplane store` and `run --store`: mistakes, and a switch that is killed while another one continues.
 
 use std::fs::Permissions;
 use std::net::UdpSocket;
@@ -57,7 +57,7 @@ fn mistakes_about_stores_are_one_sentence() {
     refused(&captures, 2, "--store requires a live port");
 }
 
-/// Runs a command, and returns its exit code and what it says.
+/// Runs a command, and returns its exit code and output.
 fn says(arguments: &[&str]) -> (Option<i32>, String) {
     let done = run(&mut triplane(arguments));
     (done.code, done.stderr)
@@ -140,7 +140,7 @@ impl Network {
 
     /// Adds 1 to key 7 this number of times, from a client, and returns the answers. A request that is not answered is
     /// a failure.
-    fn count(&self, client: usize, times: u32) -> Vec<u32> {
+    pub fn count(&self, client: usize, times: u32) -> Vec<u32> {
         let ask = || {
             let mut port = AfPacketPort::open("eth0").expect("the interface is there");
             (0..times).map(|_| add(&mut port)).collect()
@@ -170,16 +170,16 @@ fn add(port: &mut AfPacketPort) -> u32 {
 }
 
 /// The two stores and two switches of [`CLUSTER`] in a network.
-struct LiveCluster {
-    network: Network,
-    cluster: String,
+pub struct LiveCluster {
+    pub network: Network,
+    pub cluster: String,
     states: [String; 2],
-    _directory: Directory,
+    pub directory: Directory,
 }
 
 impl LiveCluster {
-    /// Creates the network; `None`, and a note, without the right to.
-    fn new() -> Option<LiveCluster> {
+    /// Creates the network; returns `None`, and prints a note, without the permission to.
+    pub fn new() -> Option<LiveCluster> {
         let network = match Network::new() {
             Err(error @ NamespaceError::Refused { .. }) => {
                 testing::skip(&error.to_string());
@@ -190,7 +190,7 @@ impl LiveCluster {
         let directory = Directory::new();
         let cluster = directory.write("cluster.toml", CLUSTER);
         let states = ["a", "b"].map(|name| directory.path(name));
-        Some(LiveCluster { network, cluster, states, _directory: directory })
+        Some(LiveCluster { network, cluster, states, directory })
     }
 
     /// Starts both stores.
@@ -253,7 +253,7 @@ fn stores_on_disk_go_on_after_all_of_them_were_killed() {
         stores.iter().for_each(|store| store.signal("KILL"));
         drop(stores);
         stores = live.start_stores(&["--durable"]);
-        // The row goes on at the switch that had it, or moves to the other one.
+        // The row stays at the switch that had it, or moves to the other one.
         assert_eq!(network.count(round % 2, 50), (50 * round as u32 + 1..=50 * round as u32 + 50).collect::<Vec<_>>());
     }
     for switch in switches {
@@ -320,7 +320,7 @@ fn switches_give_up_the_rows_of_a_store_that_forgets() {
     assert_eq!(network.count(0, 30), (1..=30).collect::<Vec<_>>());
     store.signal("KILL");
     let store = network.start(&[&arguments[..], &["--forget"]].concat());
-    // The other switch begins again, and the first one does not go on with what it had.
+    // The other switch starts without rows, and the first one does not continue with its old ones.
     assert_eq!(network.count(1, 50), (1..=50).collect::<Vec<_>>());
     assert_eq!(network.count(0, 10), (51..=60).collect::<Vec<_>>());
     for running in switches.into_iter().chain([store]) {

@@ -9,6 +9,7 @@ pub mod controller;
 pub mod deliveries;
 pub mod feed;
 pub mod flows;
+pub mod labs;
 pub mod network;
 pub mod plain;
 pub mod rig;

@@ -1,4 +1,5 @@
-//! A steady load: a flood in its own process, which reports on request how much it has offered.
+//! A steady load, and the rate that is forwarded of it. The load is a flood in its own process, which reports on
+//! request how much it has offered.
 //!
 //! The kernel generates the frames in one call that lasts as long as the process. Repeated calls would leave a gap of
 //! some 20 ms between any two. A forwarder would idle in the gap, and the load before and after it would exceed the
@@ -6,12 +7,12 @@
 
 use std::error::Error;
 use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::network::{self, Network};
+use ports::load::{Flood, Sink};
 
-/// First argument of a process that runs a load; the length of its frames and its share of 64 follow.
+/// First argument of a process that runs a load.
 pub const LOAD: &str = "load";
 
 /// Maximum time that the kernel may take to begin.
@@ -19,9 +20,7 @@ const TEST_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Runs the load's process: floods, and answers each line with the number of frames offered so far and the nanoseconds
 /// since it began. The process and its flood end when its input is closed.
-pub fn load() -> Result<(), Box<dyn Error>> {
-    let argument = |at| std::env::args().nth(at).and_then(|text| text.parse().ok()).ok_or("a number is missing");
-    let flood = network::flood_here(argument(2)?, argument(3)? as u32)?;
+pub fn run(flood: &Flood) -> Result<(), Box<dyn Error>> {
     let began = Instant::now();
     std::thread::scope(|scope| {
         scope.spawn(|| while let Ok(()) = flood.send(i32::MAX.cast_unsigned()) {});
@@ -55,19 +54,9 @@ impl Offered {
 }
 
 impl Load {
-    /// Starts a load on a processor, or on those of this process, and waits until frames are offered: `share` of each
-    /// 64 that the kernel could send.
-    pub fn start(network: &Network, len: usize, share: u32, processor: Option<&str>) -> Result<Load, Box<dyn Error>> {
-        let own = std::env::current_exe()?;
-        let mut command = match processor {
-            Some(processor) => {
-                let mut command = network.source.command("taskset")?;
-                command.args(["-c", processor]).arg(&own);
-                command
-            }
-            None => network.source.command(&own)?,
-        };
-        command.args([LOAD, &len.to_string(), &share.to_string()]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    /// Starts the process of a load, and waits until frames are offered.
+    pub fn start(command: &mut Command) -> Result<Load, Box<dyn Error>> {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut process = command.spawn()?;
         let ask = process.stdin.take().expect("it is piped");
         let answers = BufReader::new(process.stdout.take().expect("it is piped"));
@@ -100,4 +89,36 @@ impl Drop for Load {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
+}
+
+/// Frames a second, in millions.
+#[derive(Clone, Copy, Debug)]
+pub struct Rate {
+    pub offered: f64,
+    pub arrived: f64,
+    /// Processor time that the forwarder needed for each frame, in nanoseconds.
+    pub cpu_ns: Option<f64>,
+}
+
+/// Time for which the load runs before counting begins.
+const SETTLE: Duration = Duration::from_millis(150);
+
+/// Lets a load run for a time and counts the frames that arrive. `cpu` returns the processor time of the forwarder.
+pub fn rate(
+    load: &mut Load,
+    sink: &Sink,
+    seconds: f64,
+    cpu: impl Fn() -> Option<Duration>,
+) -> Result<Rate, Box<dyn Error>> {
+    std::thread::sleep(SETTLE);
+    let (started, offered, before, cpu_before) = (Instant::now(), load.offered()?, sink.arrived()?, cpu());
+    std::thread::sleep(Duration::from_secs_f64(seconds));
+    let (elapsed, offered_after, after, cpu_after) = (started.elapsed(), load.offered()?, sink.arrived()?, cpu());
+    let frames = (after.frames - before.frames) as f64;
+    let used = cpu_after.zip(cpu_before).map(|(after, before)| after.saturating_sub(before));
+    Ok(Rate {
+        offered: offered_after.rate_since(offered),
+        arrived: frames / elapsed.as_secs_f64() / 1e6,
+        cpu_ns: used.map(|used| used.as_nanos() as f64 / frames.max(1.0)),
+    })
 }

@@ -1,0 +1,85 @@
+//! Defines the arguments of `triplane memory`, and those of `triplane run` for tables in the memory of servers.
+
+use std::net::Ipv4Addr;
+use std::str::FromStr;
+
+use clap::{Args, Subcommand};
+use lab::Size;
+
+/// Text below the help of `triplane memory`.
+pub const AFTER_HELP: &str = "\
+The entries of a table that a program marks with @elastic lie in the memory of servers.
+Each lookup is one RDMA READ (RoCEv2). A server has addresses of its own, which are
+not configured in its kernel:
+
+  triplane memory serve --port eth1 --address 10.9.0.1 --memory 1GiB
+  triplane run prog.p4 --port 1=eth1 --port 3=eth3 --memory 10.9.0.1@3
+
+Nothing is authenticated or encrypted: connect switches and servers by a network that
+you trust. docs/elastic.md is the guide.";
+
+/// Servers for tables with @elastic.
+#[derive(Args, Debug)]
+pub struct MemoryArgs {
+    #[command(subcommand)]
+    pub command: MemoryCommand,
+}
+
+/// The commands of `triplane memory`.
+#[derive(Subcommand, Debug)]
+pub enum MemoryCommand {
+    /// Lend memory to switches until Ctrl-C.
+    Serve(MemoryServeArgs),
+}
+
+/// Arguments of `triplane memory serve`.
+#[derive(Args, Debug)]
+pub struct MemoryServeArgs {
+    /// The interface: INTERFACE, xdp:INTERFACE[,SETTING...], or tap:NAME, as for `triplane run`.
+    #[arg(long, value_name = "WHAT")]
+    pub port: String,
+
+    /// The IPv4 address of the server, which no other host has, nor this one.
+    #[arg(long, value_name = "ADDRESS")]
+    pub address: Ipv4Addr,
+
+    /// Memory to lend, such as 64MiB or 1GiB.
+    #[arg(long, value_name = "SIZE")]
+    pub memory: Size,
+
+    /// Maximum number of connections; each switch has one for each of its tables.
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub connections: u16,
+
+    /// Print the privileges that remain after everything is open: capabilities, and files restricted by Landlock.
+    #[arg(long)]
+    pub show_privileges: bool,
+}
+
+/// A memory server and the port that leads to it, such as `10.9.0.1@3`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ServerArg {
+    pub address: Ipv4Addr,
+    pub port: u32,
+}
+
+impl FromStr for ServerArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<ServerArg, String> {
+        let parts = text.split_once('@').and_then(|(address, port)| Some((address.parse().ok()?, port.parse().ok()?)));
+        let (address, port) = parts.ok_or("expected ADDRESS@PORT, such as 10.9.0.1@3")?;
+        Ok(ServerArg { address, port })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_are_parsed() {
+        assert_eq!("10.9.0.1@3".parse(), Ok(ServerArg { address: Ipv4Addr::new(10, 9, 0, 1), port: 3 }));
+        assert!("10.9.0.1".parse::<ServerArg>().is_err() && "x@3".parse::<ServerArg>().is_err());
+    }
+}

@@ -1,0 +1,106 @@
+//! Runs `triplane memory`, and connects `triplane run` to memory servers.
+
+pub mod args;
+
+use std::net::Ipv4Addr;
+
+use ::privileges::KeptAccess;
+use elastic_switch::{ElasticConfig, ElasticSwitch, MemoryServerPort, ServerCounts, SwitchAddress};
+use memory_server::{MemoryServer, ServeError};
+use ports::{PortKind, PortSpec};
+use rdma::{MemoryNodeConfig, RequesterConfig};
+use resilient_store::random_number;
+use switch::PortId;
+use v1model::Switch;
+
+use crate::output::{Failure, Output, grouped};
+use crate::{privileges, signals};
+use args::{MemoryArgs, MemoryCommand, MemoryServeArgs, ServerArg};
+
+/// Time without progress after which READs are sent again, in nanoseconds. A server on a busy machine may be slow.
+const TIMEOUT_NS: u64 = 20_000_000;
+
+impl From<ServeError> for Failure {
+    fn from(error: ServeError) -> Failure {
+        match error {
+            ServeError::Port(error) => error.into(),
+            error => Failure::Environment(error.into()),
+        }
+    }
+}
+
+/// Runs a command of `triplane memory`.
+pub fn run(args: &MemoryArgs, output: &Output) -> Result<(), Failure> {
+    match &args.command {
+        MemoryCommand::Serve(args) => serve(args, output),
+    }
+}
+
+/// Lends memory until Ctrl-C, and prints what was done.
+fn serve(args: &MemoryServeArgs, output: &Output) -> Result<(), Failure> {
+    let spec =
+        PortSpec::parse(&format!("1={}", args.port), u16::MAX).map_err(|error| Failure::Usage(error.to_string()))?;
+    if matches!(spec.kind, PortKind::Pcap { .. }) {
+        return Err(Failure::Usage(
+            "memory serve requires a live port; captures are not processed in real time".to_owned(),
+        ));
+    }
+    let port = spec.open()?;
+    let config = MemoryNodeConfig {
+        mac: SwitchAddress::of(args.address).mac,
+        address: args.address,
+        bytes: args.memory.bytes(),
+        connections: args.connections.into(),
+    };
+    let name = port.name().to_owned();
+    let mut server = MemoryServer::new(port, config, random_number());
+    privileges::restrict(&KeptAccess::default(), args.show_privileges, output)?;
+    let stop = signals::stop_on_signals()?;
+    let bytes = grouped(args.memory.bytes());
+    output.note(&format!("lending {bytes} bytes as {} on {name}; press Ctrl-C to stop", args.address));
+    server.serve(&stop)?;
+    let (counts, (connections, lent)) = (server.node().counts(), server.node().lent());
+    output.print(&format!(
+        "{} READs, {} WRITEs, {} repeated; {connections} connections with {} bytes, {} refused\n",
+        grouped(counts.reads),
+        grouped(counts.writes),
+        grouped(counts.duplicates),
+        grouped(lent),
+        grouped(server.node().refused()),
+    ))
+}
+
+/// Puts the tables of a switch into the memory of servers. `own` is the switch's address among them.
+pub fn connect(switch: Switch, own: Ipv4Addr, servers: &[ServerArg]) -> Result<ElasticSwitch<Switch>, Failure> {
+    let own = SwitchAddress::of(own);
+    let place = |server: &ServerArg| MemoryServerPort { address: server.address, port: PortId(server.port) };
+    let mut config = ElasticConfig::new(own, servers.iter().map(place).collect());
+    config.requester = RequesterConfig { timeout_ns: TIMEOUT_NS, ..RequesterConfig::default() };
+    config.retry_ns = 5 * TIMEOUT_NS;
+    let secret = [random_number(), random_number()];
+    ElasticSwitch::new(switch, &config, secret, random_number()).map_err(|error| Failure::Usage(error.to_string()))
+}
+
+/// Describes the lookups of each table, and the requests to each server, one line each.
+pub fn summary(switch: &ElasticSwitch<Switch>) -> String {
+    let mut text = String::new();
+    for counts in switch.counts() {
+        text.push_str(&format!(
+            "{}: {} entries; {} keys looked up by READs, {} answered by the switch; {} READs, {} WRITEs\n",
+            counts.table,
+            grouped(counts.entries as u64),
+            grouped(counts.lookups.begun),
+            grouped(counts.table_counts.local),
+            grouped(counts.table_counts.reads),
+            grouped(counts.table_counts.writes + counts.table_counts.blocks),
+        ));
+    }
+    for ServerCounts { address, connections, requests, refusal } in switch.server_counts() {
+        let (sent, repeated) = (grouped(requests.sent), grouped(requests.repeated));
+        let refusal = refusal.map_or_else(String::new, |refusal| format!("; it refuses memory: {refusal}"));
+        text.push_str(&format!(
+            "memory server {address}: {connections} connections; {sent} packets sent, {repeated} repeated{refusal}\n"
+        ));
+    }
+    text
+}

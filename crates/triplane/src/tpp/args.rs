@@ -1,0 +1,229 @@
+//! Defines the arguments of `triplane tpp`.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueHint};
+
+/// Text below the help of `triplane tpp`.
+pub const AFTER_HELP: &str = "\
+A program for five hops, burst.tpp:
+
+  .word 16
+  .hops 5
+  PUSH [Switch:ID]
+  PUSH [PacketMetadata:OutputPort]
+  PUSH [Queue:QueueOccupancy]
+
+  triplane tpp check burst.tpp              what it reads and writes, and what it costs
+  triplane tpp asm burst.tpp -o burst.bin   its bytes
+  triplane tpp dis burst.bin                text again; also the programs of a capture
+  triplane tpp map Queue                    the names of switch memory
+  triplane tpp map --lua > tpp.lua          a dissector: tshark -X lua_script:tpp.lua
+  triplane tpp echo 10.0.2.2                on the host that receives programs
+  triplane tpp run burst.tpp 10.0.2.2       what each switch wrote
+  triplane tpp ping 10.0.2.2                the queues on the path
+  triplane tpp trace 10.0.2.2               its switches, ports and latencies
+
+docs/tpp.md is the guide and the reference.";
+
+/// Tiny packet programs.
+#[derive(Args, Debug)]
+pub struct TppArgs {
+    #[command(subcommand)]
+    pub command: TppCommand,
+}
+
+/// The commands of `triplane tpp`.
+#[derive(Subcommand, Debug)]
+pub enum TppCommand {
+    /// Assemble a program.
+    Asm(AsmArgs),
+    /// Disassemble a program, or the programs of a capture with the words that switches wrote.
+    Dis(DisArgs),
+    /// Analyse a program: its read and write sets, its cost, and what a policy forbids.
+    Check(CheckArgs),
+    /// List the map of switch memory, or write it as Markdown or as a Wireshark dissector.
+    Map(MapArgs),
+    /// Send a program to a host that runs `triplane tpp echo`, and print what the switches wrote.
+    Run(ProbeArgs),
+    /// Send a program repeatedly, and print the queues on the path.
+    Ping(PingArgs),
+    /// Print the switches on the path, with ports, queues and latencies.
+    Trace(TraceArgs),
+    /// Send programs that arrive here back to their senders, until Ctrl-C.
+    Echo(EchoArgs),
+}
+
+/// The destination of a program.
+#[derive(Args, Debug)]
+pub struct TargetArgs {
+    /// The host that echoes the program: a name or an address.
+    #[arg(value_name = "HOST")]
+    pub host: String,
+
+    /// Time after which a program without an echo is lost, in seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = seconds)]
+    pub timeout: f64,
+
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// The arguments of `triplane tpp run`.
+#[derive(Args, Debug)]
+pub struct ProbeArgs {
+    /// A program in assembly language, as bytes or as hexadecimal digits.
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub file: PathBuf,
+
+    #[command(flatten)]
+    pub target: TargetArgs,
+
+    #[command(flatten)]
+    pub program: ProgramOption,
+}
+
+/// The arguments of `triplane tpp ping`.
+#[derive(Args, Debug)]
+pub struct PingArgs {
+    #[command(flatten)]
+    pub target: TargetArgs,
+
+    /// Stop after this number of programs; 0 for Ctrl-C alone.
+    #[arg(short, long, value_name = "N", default_value_t = 0)]
+    pub count: u64,
+
+    /// Time from one program to the next, in seconds.
+    #[arg(short, long, value_name = "SECONDS", default_value_t = 1.0, value_parser = seconds)]
+    pub interval: f64,
+
+    /// Number of switches for which a program has memory.
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u8).range(1..=MAX_HOPS))]
+    pub hops: u8,
+}
+
+/// The arguments of `triplane tpp trace`.
+#[derive(Args, Debug)]
+pub struct TraceArgs {
+    #[command(flatten)]
+    pub target: TargetArgs,
+
+    /// Number of switches for which the program has memory.
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u8).range(1..=MAX_HOPS))]
+    pub hops: u8,
+}
+
+/// The arguments of `triplane tpp echo`.
+#[derive(Args, Debug)]
+pub struct EchoArgs {
+    /// The address of this host at which programs arrive; 0.0.0.0 for all.
+    #[arg(value_name = "ADDRESS")]
+    pub address: IpAddr,
+}
+
+/// Maximum number of hops for which a program of `ping` has memory: 20 bytes each, of 510 with header and instructions.
+pub const MAX_HOPS: i64 = 23;
+
+/// Parses a time in seconds, from 1 ms to an hour.
+fn seconds(text: &str) -> Result<f64, String> {
+    let seconds = text.parse::<f64>().ok().filter(|seconds| (0.001..=3600.0).contains(seconds));
+    seconds.ok_or_else(|| "expected seconds, from 0.001 to 3600".to_owned())
+}
+
+/// The P4 program whose registers and fields have names.
+#[derive(Args, Debug)]
+pub struct ProgramOption {
+    /// The P4 program of the switches: its registers are `Register:NAME[INDEX]`, its fields `Field:NAME`.
+    #[arg(long, value_name = "PROG.p4", value_hint = ValueHint::FilePath)]
+    pub program: Option<PathBuf>,
+}
+
+/// The arguments of `triplane tpp asm`.
+#[derive(Args, Debug)]
+pub struct AsmArgs {
+    /// The program in assembly language.
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub file: PathBuf,
+
+    #[command(flatten)]
+    pub program: ProgramOption,
+
+    /// Write the bytes to this file.
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
+
+    /// Print the bytes and their meaning as JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// The arguments of `triplane tpp dis`.
+#[derive(Args, Debug)]
+pub struct DisArgs {
+    /// A program as bytes or as hexadecimal digits, or a capture (pcap, pcapng).
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub file: PathBuf,
+
+    #[command(flatten)]
+    pub program: ProgramOption,
+
+    /// Print the programs as JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// The arguments of `triplane tpp check`.
+#[derive(Args, Debug)]
+pub struct CheckArgs {
+    /// A program in assembly language, as bytes or as hexadecimal digits.
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub file: PathBuf,
+
+    #[command(flatten)]
+    pub program: ProgramOption,
+
+    /// The access policy: lines of `APPLICATION read|write ADDRESS`, `… FIRST .. LAST` or `… all`.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "application")]
+    pub policy: Option<PathBuf>,
+
+    /// The application that sends the program.
+    #[arg(long, value_name = "N", requires = "policy")]
+    pub application: Option<u64>,
+
+    /// Check for a network in which writes are disabled.
+    #[arg(long)]
+    pub no_writes: bool,
+
+    /// Print the analysis as JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// The arguments of `triplane tpp map`.
+#[derive(Args, Debug)]
+pub struct MapArgs {
+    /// Namespaces, such as `Queue`; all by default.
+    #[arg(value_name = "NAMESPACE")]
+    pub namespaces: Vec<String>,
+
+    #[command(flatten)]
+    pub program: ProgramOption,
+
+    /// Print Markdown.
+    #[arg(long, conflicts_with_all = ["lua", "json", "int"])]
+    pub markdown: bool,
+
+    /// Print a Wireshark dissector in Lua.
+    #[arg(long, conflicts_with_all = ["json", "int", "namespaces"])]
+    pub lua: bool,
+
+    /// Print the fields of INT 2.1 metadata that have the same values.
+    #[arg(long, conflicts_with_all = ["json", "namespaces"])]
+    pub int: bool,
+
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}

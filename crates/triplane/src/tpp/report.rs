@@ -1,0 +1,105 @@
+//! Renders programs and analyses as text and as JSON.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use ::tpp::map::MemoryMap;
+use ::tpp::{AccessRecord, CheckReport, IndirectSet, TinyProgram, disassemble};
+use diagnostics::{Diagnostics, SourceMap};
+use serde_json::{Value, json};
+
+use crate::output::{aligned, counted, diagnostic_json};
+
+/// Returns bytes as hexadecimal digits, 16 bytes a line.
+pub fn hexadecimal(bytes: &[u8]) -> String {
+    let line = |line: &[u8]| {
+        let words: Vec<String> =
+            line.chunks(4).map(|word| word.iter().map(|byte| format!("{byte:02x}")).collect()).collect();
+        words.join(" ") + "\n"
+    };
+    bytes.chunks(16).map(line).collect()
+}
+
+/// Returns the words of a program by hop, each line after a prefix.
+pub fn words(program: &TinyProgram, map: &MemoryMap, prefix: &str) -> String {
+    let mut text = String::new();
+    for (hop, words) in program.words_by_hop(map).iter().enumerate() {
+        let words: Vec<_> = words.iter().map(|(name, value)| format!("{name} {value}")).collect();
+        let _ = writeln!(text, "{prefix}hop {hop}: {}", words.join(", "));
+    }
+    text
+}
+
+/// Returns a program as JSON.
+pub fn program_json(program: &TinyProgram, map: &MemoryMap) -> Value {
+    let bytes: String = program.packet(&[]).iter().map(|byte| format!("{byte:02x}")).collect();
+    let hops: Vec<Value> = program
+        .words_by_hop(map)
+        .into_iter()
+        .map(|words| words.into_iter().map(|(name, value)| json!({ "name": name, "value": value })).collect())
+        .collect();
+    json!({
+        "bytes": bytes,
+        "length": bytes.len() / 2,
+        "application": program.repr.application,
+        "hop": program.repr.hop,
+        "status": program.repr.status.to_string(),
+        "text": disassemble(program, map),
+        "hops": hops,
+    })
+}
+
+fn names(records: &[AccessRecord]) -> Vec<String> {
+    let name = |record: &AccessRecord| match &record.entry {
+        Some(entry) => entry.name.clone(),
+        None => format!("{:#06x}", record.address),
+    };
+    records.iter().map(name).collect()
+}
+
+/// Returns an analysis without findings as text.
+pub fn check_text(path: &Path, program: &TinyProgram, report: &CheckReport) -> String {
+    let listed = |records: &[AccessRecord]| match names(records).join(", ") {
+        none if none.is_empty() => "nothing".to_owned(),
+        names => names,
+    };
+    let more = if report.indirect == IndirectSet::Unknown { ", and addresses that the network decides" } else { "" };
+    let worst = &report.worst;
+    let hops = match worst.hops {
+        Some(hops) => format!("memory for {}", counted(hops as usize, "hop", "hops")),
+        None => "memory for any number of hops".to_owned(),
+    };
+    let instructions = counted(program.instructions.len(), "instruction", "instructions");
+    let cost = format!(
+        "{}, {}, {} CSTORE",
+        counted(worst.reads as usize, "read", "reads"),
+        counted(worst.writes as usize, "write", "writes"),
+        worst.swaps
+    );
+    let rows = [
+        ["reads".to_owned(), listed(&report.reads) + more],
+        ["writes".to_owned(), listed(&report.writes)],
+        ["worst case".to_owned(), format!("{cost} a hop; {} bytes a packet", worst.bytes)],
+    ];
+    format!("{}: {instructions}, {hops}\n{}", path.display(), aligned(&rows, &[]))
+}
+
+/// Returns an analysis as JSON.
+pub fn check_json(report: &CheckReport, diagnostics: &Diagnostics, sources: &SourceMap) -> Value {
+    let accesses = |records: &[AccessRecord]| -> Vec<Value> {
+        let named = records.iter().zip(names(records));
+        named.map(|(record, name)| json!({ "address": record.address, "name": name, "instructions": record.instructions })).collect()
+    };
+    let findings: Vec<_> =
+        diagnostics.in_order().into_iter().map(|finding| diagnostic_json(finding, sources)).collect();
+    let worst = &report.worst;
+    json!({
+        "permitted": !diagnostics.has_errors(),
+        "reads": accesses(&report.reads),
+        "writes": accesses(&report.writes),
+        "unknown_addresses": report.indirect == IndirectSet::Unknown,
+        "worst_case": { "bytes": worst.bytes, "reads": worst.reads, "writes": worst.writes, "cstores": worst.swaps },
+        "hops": worst.hops,
+        "findings": findings,
+    })
+}

@@ -1,0 +1,205 @@
+//! `triplane memory serve` and `run --memory`: mistakes, and a server that is killed while another one goes on.
+
+use std::time::Instant;
+
+use ports::namespace::{Namespace, NamespaceError, veth_with_queues};
+use ports::{AfPacketPort, Port};
+use testing::lock::LIVE_TRAFFIC;
+
+use crate::privileges::assert_unprivileged;
+use crate::support::{Directory, Running, TEST_TIMEOUT, run, triplane};
+
+/// Answers a request with the value of its key: from the table, or 0xffff.
+const PROGRAM: &str = "#include <core.p4>
+#include <v1model.p4>
+header request_t { bit<48> dst; bit<48> src; bit<16> kind; bit<16> key; bit<16> value; }
+struct headers { request_t request; }
+struct meta {}
+parser P(packet_in p, out headers hdr, inout meta m, inout standard_metadata_t sm) {
+  state start { p.extract(hdr.request); transition accept; }
+}
+control I(inout headers hdr, inout meta m, inout standard_metadata_t sm) {
+  action answer(bit<16> value) { hdr.request.value = value; }
+  @elastic[cache = \"0\"] table values {
+    key = { hdr.request.key : exact; }
+    actions = { answer; }
+    default_action = answer(0xffff);
+    size = 5000;
+  }
+  apply {
+    if (hdr.request.kind != 0x88b6) { mark_to_drop(sm); return; }
+    values.apply();
+    sm.egress_spec = sm.ingress_port;
+    hdr.request.dst = hdr.request.src;
+  }
+}
+control E(inout headers hdr, inout meta m, inout standard_metadata_t sm) { apply {} }
+control V(inout headers hdr, inout meta m) { apply {} }
+control D(packet_out p, in headers hdr) { apply { p.emit(hdr); } }
+V1Switch(P(), V(), I(), E(), V(), D()) main;
+";
+
+#[test]
+fn mistakes_about_memory_are_one_sentence() {
+    let directory = Directory::new();
+    let path = directory.write("values.p4", PROGRAM);
+    let plain = directory.write("plain.p4", PROGRAM.replace("@elastic[cache = \"0\"] ", ""));
+    let refused = |arguments: &[&str], code: i32, part: &str| {
+        let done = run(&mut triplane(arguments));
+        assert_eq!(done.code, Some(code), "{done:?}");
+        assert!(done.stderr.contains(part), "{done:?} lacks {part:?}");
+    };
+    let with = |more: &[&str], part: &str| refused(&[&["run", &path, "--port", "1=lo"][..], more].concat(), 2, part);
+    with(&["--memory", "10.9.0.1"], "expected ADDRESS@PORT");
+    with(&["--memory", "10.9.0.1@2", "--workers", "2"], "--memory requires --workers 1");
+    with(&["--memory", "10.9.0.1@7"], "--memory names port 7, which no --port has");
+    with(&["--memory", "10.9.0.1@1", "--memory", "10.9.0.1@1"], "--memory names the server 10.9.0.1 twice");
+    let kept = ["--p4runtime", "127.0.0.1:0", "--state-dir", &directory.path("state")];
+    with(&[&["--memory", "10.9.0.1@1"], &kept[..]].concat(), "--memory requires a run without --state-dir");
+    let capture = ["memory", "serve", "--port", ":out.pcap", "--address", "10.9.0.1", "--memory", "1MiB"];
+    refused(&capture, 2, "memory serve requires a live port");
+    refused(&["run", &path, "--port", "1=in.pcap:", "--memory", "10.9.0.1@1"], 2, "--memory requires a live port");
+    let serve =
+        |memory: &'static str| ["memory", "serve", "--port", "none0", "--address", "10.9.0.1", "--memory", memory];
+    refused(&serve("64"), 2, "write a number and its unit, `64MiB`, `1GiB`");
+    refused(&serve("64MiB"), 3, "none0");
+    let mut ternary = PROGRAM.replace("hdr.request.key : exact", "hdr.request.key : ternary");
+    ternary = ternary.replace("key = {", "key = { hdr.request.kind : exact;");
+    let ternary = directory.write("ternary.p4", ternary);
+    refused(&["check", &ternary], 1, "an @elastic table cannot match a ternary element such as `hdr.request.key`");
+    refused(&["check", &ternary], 1, "move it to a local table that is applied before");
+    let checked = run(&mut triplane(&["check", &path])).ok().stdout;
+    let sizes = "5,000 entries in 7,464 cells of 24 bytes (key 2, record 3); a READ has 8 cells, 192 bytes";
+    assert!(checked.contains(sizes), "{checked}");
+    assert!(!run(&mut triplane(&["check", &plain])).ok().stdout.contains("elastic"));
+}
+
+/// A client, a switch, and two memory servers at its ports 2 and 3.
+struct Network {
+    switch: Namespace,
+    client: Namespace,
+    servers: [Namespace; 2],
+}
+
+impl Network {
+    fn new() -> Result<Network, NamespaceError> {
+        let name = |name| {
+            let namespace = Namespace::new(name)?;
+            namespace.disable_ipv6()?;
+            Ok::<_, NamespaceError>(namespace)
+        };
+        let network = Network { switch: name("switch")?, client: name("client")?, servers: [name("m1")?, name("m2")?] };
+        network.switch.set_up("lo")?;
+        let others = [&network.client, &network.servers[0], &network.servers[1]];
+        for (number, other) in others.into_iter().enumerate() {
+            let end = format!("p{}", number + 1);
+            veth_with_queues(other, "eth0", &network.switch, &end, 1)?;
+            other.set_up("eth0")?;
+            network.switch.set_up(&end)?;
+            assert!(other.wait_for_link("eth0", TEST_TIMEOUT)? && network.switch.wait_for_link(&end, TEST_TIMEOUT)?);
+        }
+        Ok(network)
+    }
+
+    fn start_server(&self, number: usize) -> Running {
+        let address = format!("10.9.0.{}", number + 1);
+        let words = ["memory", "serve", "--port", "eth0", "--address", &address, "--memory", "1MiB"];
+        let mut command = self.servers[number].command(triplane(&[]).get_program()).expect("a command in a namespace");
+        let mut server = Running::start(command.args(words));
+        server.wait_for("press Ctrl-C to stop");
+        server
+    }
+
+    fn control(&self, words: &[&str]) -> crate::support::Done {
+        let mut command = self.switch.command(triplane(&[]).get_program()).expect("a command in a namespace");
+        run(command.args(words))
+    }
+
+    /// Asks for the values of keys, each until there is an answer, and returns these.
+    fn ask(&self, keys: std::ops::Range<u16>) -> Vec<u16> {
+        let ask = move || {
+            let mut port = AfPacketPort::open("eth0").expect("the interface is there");
+            keys.map(|key| value(&mut port, key)).collect()
+        };
+        self.client.enter(ask).expect("to enter a namespace")
+    }
+}
+
+/// Asks for the value of a key. Requests that wait while no server is connected are dropped, so it asks again.
+fn value(port: &mut AfPacketPort, key: u16) -> u16 {
+    const CLIENT: [u8; 6] = [2, 0, 0, 0, 0, 1];
+    let frame = [&[2, 0, 0, 0, 0, 2][..], &CLIENT, &[0x88, 0xb6], &key.to_be_bytes(), &[0; 44]].concat();
+    let deadline = Instant::now() + TEST_TIMEOUT;
+    for turn in 0u64.. {
+        if turn.is_multiple_of(1000) {
+            port.send(&frame).expect("the interface is up");
+            port.flush().expect("the interface is up");
+        }
+        let mut received = Vec::new();
+        port.receive(&mut received, 32).expect("the interface is up");
+        let is_answer = |data: &[u8]| data.starts_with(&CLIENT) && data[12..16] == frame[12..16];
+        if let Some(answer) = received.iter().find(|answer| is_answer(&answer.data)) {
+            return u16::from_be_bytes([answer.data[16], answer.data[17]]);
+        }
+        assert!(Instant::now() < deadline, "no answer for key {key}");
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    unreachable!("the loop has no end")
+}
+
+#[test]
+fn entries_are_looked_up_in_the_memory_of_servers_that_die_and_return() {
+    let _alone = testing::lock(LIVE_TRAFFIC);
+    let network = match Network::new() {
+        Err(error @ NamespaceError::Refused { .. }) => return testing::skip(&error.to_string()),
+        network => network.expect("a network"),
+    };
+    let directory = Directory::new();
+    let path = directory.write("values.p4", PROGRAM);
+    let entry = |key: u16| {
+        format!(
+            "{{\"table\": \"I.values\", \"match\": {{\"hdr.request.key\": {key}}}, \"action_name\": \"I.answer\", \
+             \"action_params\": {{\"value\": {}}}}}",
+            key + 1000
+        )
+    };
+    let entries: Vec<String> = (0..100).map(entry).collect();
+    let entries = directory.write("entries.json", format!("{{\"table_entries\": [{}]}}", entries.join(",\n")));
+    let first = network.start_server(0);
+    let mut second = network.start_server(1);
+    let mut command = network.switch.command(triplane(&[]).get_program()).expect("a command in a namespace");
+    command.args(["run", &path, "--entries", &entries, "--port", "1=p1", "--port", "2=p2", "--port", "3=p3"]);
+    command.args(["--memory", "10.9.0.1@2", "--memory", "10.9.0.2@3", "--p4runtime", "127.0.0.1:9559"]);
+    let mut switch = Running::start(&mut command);
+    switch.wait_for("press Ctrl-C to stop");
+
+    let expected = |keys: std::ops::Range<u16>| keys.map(|key| key + 1000).collect::<Vec<u16>>();
+    assert_eq!(network.ask(0..100), expected(0..100));
+    assert_eq!(network.ask(200..203), [0xffff; 3], "keys without entries");
+    // A controller writes an entry, and reads it.
+    let ctl = |words: &[&str]| network.control(&[&["ctl"][..], words].concat()).ok().stdout;
+    ctl(&["insert", "I.values", "hdr.request.key=200 -> answer(value=7)"]);
+    assert_eq!(network.ask(200..201), [7]);
+    assert!(ctl(&["entries", "I.values"]).contains("200"));
+    assert_unprivileged(second.id());
+    // The first server dies, then it returns with empty memory, and the second one dies.
+    first.signal("KILL");
+    drop(first.wait());
+    assert_eq!(network.ask(0..100), expected(0..100));
+    let first = network.start_server(0);
+    // Its copies are complete as soon as it answers alone.
+    second.signal("KILL");
+    drop(second.wait());
+    assert_eq!(network.ask(0..100), expected(0..100), "no false miss");
+    second = network.start_server(1);
+    assert_eq!(network.ask(200..201), [7]);
+
+    switch.signal("INT");
+    let done = switch.wait().ok();
+    assert!(done.stdout.contains("I.values: 101 entries"), "{done:?}");
+    first.signal("INT");
+    let served = first.wait().ok().stdout;
+    let reads: u64 = served.split(' ').next().and_then(|reads| reads.replace(',', "").parse().ok()).expect("a number");
+    assert!(reads >= 100, "{served}");
+    drop(second);
+}
