@@ -1,5 +1,5 @@
-//! Fuzzers for every reader of foreign input: programs, IR, entries files, captures, packets, controllers' calls, and
-//! rules of packet subscriptions.
+//! Fuzzers for every parser of untrusted input: programs, IR, entries files, captures, packets, controllers' calls,
+//! rules of packet subscriptions, RDMA, and tiny packet programs.
 //!
 //! They run on a stable compiler, from a seed: the same seed and number of rounds give the same inputs. A supervisor
 //! ([`supervise`]) runs rounds in a child process, so that a stack overflow, an endless loop or an exhausted memory is
@@ -26,7 +26,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 
 const HELP: &str = "\
-Fuzzes what reads programs, IR, entries files, captures, packets, controllers' calls and rules of subscriptions.
+Fuzzes what reads programs, IR, entries files, captures, packets, controllers' calls, rules of subscriptions and
+tiny packet programs.
 
 Usage: cargo run --profile fuzz -p fuzz -- TARGET [OPTIONS]
 
@@ -38,6 +39,8 @@ Targets:
   pcap       mutated capture files
   p4runtime  calls of controllers, made up and mutated, against the server with a switch behind it
   rules      rule files of packet subscriptions, mutated: tables hold against what the rules say
+  rdma       frames of RoCEv2, mutated, against a requester and a responder
+  tpp        tiny packet programs, as bytes and as text: two processors agree, text round-trips
 
 Options:
   --seed N        Where the random numbers begin [default: from the clock; printed at the end]

@@ -35,7 +35,7 @@ Environment:
 ";
 
 /// The fuzz targets of the `fuzz` package.
-const FUZZ_TARGETS: [&str; 7] = ["frontend", "ir", "packets", "entries", "pcap", "p4runtime", "rules"];
+const FUZZ_TARGETS: [&str; 9] = ["frontend", "ir", "packets", "entries", "pcap", "p4runtime", "rules", "rdma", "tpp"];
 
 const STEPS: [&str; 11] =
     ["fmt", "tidy", "clippy", "features", "test", "seeds", "doc", "build", "demo", "oracle", "fuzz"];
@@ -128,12 +128,19 @@ fn test(skips: &SkipLog, totals: &mut Totals) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// More runs of the simulators. The whole workspace is named, so that nothing is compiled with other features.
+/// More runs of the simulators. All packages of the workspace are named, so that nothing is recompiled with other
+/// features.
 fn seeds() -> Outcome {
-    let tests = ["no_seed_shows_a_violation", "answers_of_random_networks"];
-    let arguments = ["test", "--workspace", "--test", "it", "--", tests[0], tests[1]];
+    let tests = [
+        "no_seed_shows_a_violation",
+        "no_seed_with_snapshots_shows_a_violation",
+        "answers_of_random_networks",
+        "the_interpreter_explains_the_outputs",
+    ];
+    let arguments = [&["test", "--workspace", "--test", "it", "--"], &tests[..]].concat();
     let step = Step::cargo("seeds", &arguments).env("TRIPLANE_RESILIENT_SEEDS", "100000");
-    step.env("TRIPLANE_RESILIENT_NETWORKS", "2000").run()
+    let step = step.env("TRIPLANE_RESILIENT_SNAPSHOT_SEEDS", "20000");
+    step.env("TRIPLANE_RESILIENT_NETWORKS", "2000").env("TRIPLANE_RESILIENT_HISTORIES", "200").run()
 }
 
 /// Every feature that no other step enables.

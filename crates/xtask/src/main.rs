@@ -6,14 +6,19 @@
 mod ci;
 mod clients;
 mod conformance;
+mod interop_roce;
 mod mininet;
 mod oracle;
+mod porcupine;
 mod protos;
+mod python;
+mod reproduce;
 mod step;
 mod tidy;
+mod tlc;
 mod totals;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -42,6 +47,12 @@ const CHORES: &[Chore] = &[
         run: conformance::run,
     },
     Chore {
+        name: "interop-roce",
+        about: "Compare RoCEv2 packets with those of scapy.",
+        help: interop_roce::HELP,
+        run: interop_roce::run,
+    },
+    Chore {
         name: "mininet",
         about: "Run Triplane in place of BMv2 in networks of Mininet.",
         help: mininet::HELP,
@@ -54,12 +65,30 @@ const CHORES: &[Chore] = &[
         run: oracle::run,
     },
     Chore {
+        name: "porcupine",
+        about: "Check histories of resilient state for linearizability with porcupine.",
+        help: porcupine::HELP,
+        run: porcupine::run,
+    },
+    Chore {
         name: "protos",
         about: "Generate code from the protobuf interface files.",
         help: protos::HELP,
         run: protos::run,
     },
+    Chore {
+        name: "reproduce",
+        about: "Repeat the experiments of published papers.",
+        help: reproduce::HELP,
+        run: reproduce::run,
+    },
     Chore { name: "tidy", about: "Check style rules.", help: tidy::HELP, run: tidy::run },
+    Chore {
+        name: "tlc",
+        about: "Check the specification of the resilient protocol with TLC.",
+        help: tlc::HELP,
+        run: tlc::run,
+    },
 ];
 
 fn main() -> ExitCode {
@@ -102,4 +131,16 @@ fn overview() -> String {
 /// The root of the workspace.
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("crates/xtask is two levels deep")
+}
+
+/// Returns the directory of build outputs.
+fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+}
+
+/// Reports a step that cannot be run. This is a failure only if `TRIPLANE_NO_SKIP` is `1`.
+fn skip(why: &str) -> bool {
+    let is_strict = std::env::var_os("TRIPLANE_NO_SKIP").is_some_and(|value| value == "1");
+    println!("{}: {why}", if is_strict { "FAILED" } else { "skipped" });
+    !is_strict
 }

@@ -34,7 +34,7 @@ struct Interface {
     reflective: bool,
 }
 
-const INTERFACES: [Interface; 2] = [
+const INTERFACES: [Interface; 3] = [
     Interface {
         crate_dir: "crates/p4runtime_proto",
         files: &[
@@ -51,6 +51,7 @@ const INTERFACES: [Interface; 2] = [
         files: &["triplane/subscriptions/v1/subscriptions.proto"],
         reflective: false,
     },
+    Interface { crate_dir: "crates/resilient_etcd", files: &["etcdserverpb/etcd.proto"], reflective: false },
 ];
 
 /// Generates the code of every interface and its digests.

@@ -97,6 +97,18 @@ impl Step {
         self.finish(started, result)
     }
 
+    /// Runs it without an announcement, and returns its standard output. It inherits standard error.
+    ///
+    /// # Errors
+    /// If it cannot be run, or fails.
+    pub fn output(mut self) -> anyhow::Result<String> {
+        let output = self.command.stderr(Stdio::inherit()).output();
+        match output.map_err(|error| anyhow::anyhow!("cannot run `{}`: {error}", self.shown))? {
+            output if output.status.success() => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
+            output => Err(anyhow::anyhow!("`{}`: {}", self.shown, output.status)),
+        }
+    }
+
     /// Reads the command's standard error, unless ours is a terminal, which shows progress and colours. True if read.
     fn pipe_errors(&mut self) -> bool {
         let is_piped = !std::io::stderr().is_terminal();

@@ -6,8 +6,10 @@ mod ir;
 mod p4runtime;
 mod packets;
 mod pcap;
+mod rdma;
 mod rules;
 mod text;
+mod tpp;
 
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -17,7 +19,7 @@ use diagnostics::{Diagnostics, SourceMap};
 use crate::random::Random;
 
 /// The names of all targets.
-pub const NAMES: [&str; 7] = ["frontend", "ir", "packets", "entries", "pcap", "p4runtime", "rules"];
+pub const NAMES: [&str; 9] = ["frontend", "ir", "packets", "entries", "pcap", "p4runtime", "rules", "rdma", "tpp"];
 
 /// A target.
 pub trait FuzzTarget {
@@ -47,6 +49,8 @@ pub fn open(name: &str) -> Box<dyn FuzzTarget> {
         "pcap" => Box::new(pcap::Captures::new()),
         "p4runtime" => Box::new(p4runtime::Calls::new()),
         "rules" => Box::new(rules::Rules::new()),
+        "rdma" => Box::new(rdma::Frames::new()),
+        "tpp" => Box::new(tpp::TinyPrograms::new()),
         other => unreachable!("`{other}` is listed and not implemented"),
     }
 }

@@ -85,7 +85,7 @@ fn test_command(binary: &Path, testbed: &Testbed) -> Command {
     command
 }
 
-/// Returns a call of the installed `go`. It fetches modules, but no other `go`.
+/// Returns a call of the installed `go`. It may fetch modules, but no other Go toolchain.
 fn go(directory: &Path) -> Command {
     let mut command = Command::new("go");
     command.current_dir(directory).env("GOTOOLCHAIN", "local");

@@ -86,7 +86,7 @@ struct Options {
 
 impl Options {
     fn parse(arguments: &[String]) -> Result<Options> {
-        let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| crate::root().join("target"), PathBuf::from);
+        let target = crate::target();
         let (triplane, work) = (target.join("release/triplane"), target.join("clients"));
         let mut options = Options { triplane, work, go_client: None, inside: false, chosen: Vec::new() };
         let mut rest = arguments.iter();
@@ -135,7 +135,7 @@ pub fn run(arguments: &[String]) -> Result<bool> {
     for client in std::mem::take(&mut options.chosen) {
         match prepare(client, &options) {
             Ok(()) => prepared.push(client.name),
-            Err(error) => good &= skip(&format!("{}: {error:#}", client.name)),
+            Err(error) => good &= crate::skip(&format!("{}: {error:#}", client.name)),
         }
     }
     if prepared.is_empty() {
@@ -153,18 +153,11 @@ pub fn run(arguments: &[String]) -> Result<bool> {
     match status {
         Ok(status) => match status.code() {
             Some(0) => Ok(good),
-            Some(3) => Ok(skip("cannot create a network namespace; run as root")),
+            Some(3) => Ok(crate::skip("cannot create a network namespace; run as root")),
             _ => Ok(false),
         },
-        Err(error) => Ok(skip(&format!("cannot run `unshare`: {error}"))),
+        Err(error) => Ok(crate::skip(&format!("cannot run `unshare`: {error}"))),
     }
-}
-
-/// Reports what cannot be run. This is a failure only if `TRIPLANE_NO_SKIP` is `1`.
-fn skip(why: &str) -> bool {
-    let strict = std::env::var_os("TRIPLANE_NO_SKIP").is_some_and(|value| value == "1");
-    println!("{}: {why}", if strict { "FAILED" } else { "skipped" });
-    !strict
 }
 
 /// Installs and builds what a client needs, as far as it is not there.

@@ -1,10 +1,9 @@
 //! Clients in Python: their packages, in virtual environments, and their checks.
 
-use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::Result;
 
 use super::Testbed;
 
@@ -32,21 +31,7 @@ const PURE_PYTHON: (&str, &str) = ("PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION", "py
 impl Packages {
     /// Creates the virtual environment `home`, with the packages, unless it exists.
     pub(super) fn install(&self, home: &Path) -> Result<()> {
-        let stamp = self.packages.join("\n");
-        if fs::read_to_string(home.join("packages")).is_ok_and(|made| made == stamp) {
-            return Ok(());
-        }
-        let made = Command::new("python3").args(["-m", "venv", "--clear"]).arg(home).status().context("python3")?;
-        if !made.success() {
-            bail!("`python3 -m venv` failed");
-        }
-        let pip = home.join("bin/pip");
-        let mut install = Command::new(&pip);
-        install.args(["install", "--quiet", "--disable-pip-version-check", "--retries", "5"]).args(self.packages);
-        if !install.status().context("pip")?.success() {
-            bail!("pip failed to install {}", self.packages.join(", "));
-        }
-        fs::write(home.join("packages"), stamp).context("cannot record what was installed")
+        crate::python::install(home, self.packages)
     }
 
     /// Returns the command that runs the checks against a switch.

@@ -1,0 +1,133 @@
+//! Tiny packet programs. As bytes: two processors agree, frames with them are described, located and reflected. As
+//! text: findings that can be shown, or a program that disassembles to text with the same bytes.
+
+use diagnostics::{Diagnostics, SourceMap, Span};
+use tpp::generate::Case;
+use tpp::map::{FieldShape, MemoryMap, RegisterShape};
+use tpp::{AccessPolicy, AccessRights, ProgramVerdict, TinyProgram, assemble, check, disassemble};
+use wire::tpp::Packet;
+
+use super::{FuzzTarget, Reached};
+use crate::random::Random;
+use crate::worker;
+
+/// Every directive and every instruction.
+const SEEDS: &str = "\
+.word 16\n.mode stack\n.hops 5\n.app 7\nPUSH [Switch:ID]\nPUSH [PacketMetadata:OutputPort]\nPUSH [Queue:QueueOccupancy]
+.mode hop\n.memory hop 1: 2, 0xfe00\nCEXEC [Switch:VendorID], [Packet:hop[0]]\nLOAD [[Packet:hop[1]]], [Packet:hop[1]]
+.hop -3\n.reflect\n.readonly\n.memory all: 1, 2\nCSTORE [Link:AppSpecific_0], 7, [Packet:1]\nMAX [Link$3:TX-Bytes.High], [Packet:0]
+.encapsulated 0x0800\n.status done,full\n.sp 4\n.size 8\n.bytes 12\n.data 0011 ff\nRAW 0x30000000\nMIN [0xb000], [Packet:2]
+STORE [Register:limits[3]], [Packet:0]\nPOP [Register:limits]\nLOAD [Register:large[9]], [Packet:1]\nPUSH [Field:hdr.ipv4.ttl] # x
+7 read all\n7 write Link:AppSpecific_0 .. Link:AppSpecific_3\n8 read Queue$1$2:Queued-Bytes
+";
+
+/// The target.
+pub struct TinyPrograms {
+    map: MemoryMap,
+    inputs: Vec<Vec<u8>>,
+}
+
+impl TinyPrograms {
+    pub fn new() -> TinyPrograms {
+        let register = |name: &str, size| RegisterShape { name: name.to_owned(), width: 32, size };
+        let field = FieldShape { name: "hdr.ipv4.ttl".to_owned(), width: 8 };
+        let map = MemoryMap::with_program([register("limits", 16), register("large", 100_000)], [field]);
+        let texts = SEEDS.split("\n.").map(|text| format!(".{text}").into_bytes()).chain([SEEDS.as_bytes().to_vec()]);
+        let programs = (0..200).map(|seed| Case::new(seed).bytes);
+        TinyPrograms { map, inputs: texts.chain(programs).collect() }
+    }
+
+    /// Runs a program on several switches, and asserts that both processors agree.
+    fn execute(&self, input: &[u8], reached: &mut Reached) {
+        for seed in 0..4 {
+            let case = Case::of(input.to_vec(), seed + input.len() as u64);
+            if let Err(difference) = case.compare(None) {
+                panic!("the processors differ {difference}");
+            }
+            let (mut bytes, mut switches) = (input.to_vec(), case.switches);
+            let (memory, rights) = &mut switches[0];
+            let execution = tpp::Tcpu::execute(&mut bytes, memory, rights);
+            let verdict = match execution.verdict {
+                ProgramVerdict::Malformed(malformed) => malformed.to_string().split(' ').take(3).collect(),
+                other => format!("{other:?}"),
+            };
+            let status = Packet::new_checked(&bytes).map_or(0, |packet| packet.status().0);
+            reached.add((verdict, execution.executed, execution.reflect, status));
+            assert_eq!(bytes.len(), input.len(), "an execution changes no length");
+        }
+        if let Ok(packet) = Packet::new_checked(input) {
+            for instruction in packet.instructions() {
+                reached.add((instruction.operation, packet.word_size()));
+            }
+            self.round_trip(&TinyProgram::decode(&packet), reached);
+        }
+    }
+
+    /// Asserts that a program disassembles to text with the same bytes.
+    fn round_trip(&self, program: &TinyProgram, reached: &mut Reached) {
+        let report = check(program, &self.map, &AccessRights::all());
+        for finding in &report.findings {
+            reached.add(finding.code);
+        }
+        let text = disassemble(program, &self.map);
+        let (mut sources, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
+        let again = assemble(&mut sources, "again.tpp", &text, &self.map, &mut diagnostics);
+        let again = again.unwrap_or_else(|| panic!("{}\n{text}", diagnostics.render(&sources, false)));
+        assert_eq!(again.packet(&[]), program.packet(&[]), "the text has other bytes:\n{text}");
+        program.words_by_hop(&self.map);
+    }
+
+    fn assemble(&self, text: &str, reached: &mut Reached) {
+        let (mut sources, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
+        let program = assemble(&mut sources, "fuzz.tpp", text, &self.map, &mut diagnostics);
+        if let Some(program) = &program {
+            let bytes = program.packet(&[]);
+            assert!(Packet::new_checked(&bytes).is_ok_and(|packet| packet.is_checksum_right()));
+            for finding in check(program, &self.map, &AccessRights::read_only()).findings {
+                diagnostics.push(finding.diagnostic(program, Span::new(diagnostics::FileId(0), 0, 0)));
+            }
+            self.round_trip(program, reached);
+        }
+        reached.findings(&sources, &diagnostics);
+        let (mut sources, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
+        let policy = AccessPolicy::parse(&mut sources, "policy", text, &self.map, &mut diagnostics);
+        reached.findings(&sources, &diagnostics);
+        policy.rights(7, true);
+    }
+}
+
+impl FuzzTarget for TinyPrograms {
+    fn seeds(&self) -> Vec<Vec<u8>> {
+        self.inputs.clone()
+    }
+
+    fn generate(&mut self, random: &mut Random) -> Vec<u8> {
+        let mut bytes = worker::mutated(&self.inputs, random);
+        // Most programs should have a correct checksum.
+        if !random.one_in(8)
+            && let Ok(mut packet) = Packet::new_checked(&mut bytes[..])
+        {
+            packet.fill_checksum();
+        }
+        bytes
+    }
+
+    fn run(&mut self, input: &[u8]) -> Vec<u64> {
+        let mut reached = Reached::default();
+        self.execute(input, &mut reached);
+        let mut frame = [&[0; 12][..], &[0x66, 0x66], input].concat();
+        assert!(!wire::describe(&frame).is_empty());
+        let place = wire::tpp::find(&frame).expect("the frame has the EtherType");
+        wire::tpp::reflect(&mut frame, place);
+        if let Some(place) = wire::tpp::find(input).or_else(|| wire::tpp::find_echo(input)) {
+            assert!(place.start <= place.end && place.end <= input.len());
+            wire::tpp::reflect(&mut input.to_vec(), place);
+        }
+        self.assemble(&String::from_utf8_lossy(input), &mut reached);
+        reached.list()
+    }
+
+    fn keep(&mut self, input: Vec<u8>) {
+        worker::remember(&mut self.inputs, input);
+    }
+}
