@@ -17,7 +17,7 @@ Usage: cargo xtask porcupine [--seeds N]
 Simulates N seeds of switches and stores under faults, with and without errors in the protocol, and gives the history
 of each row to porcupine, a checker of linearizability in Go. Its verdicts must be those of our own checker.
 Histories of the shipped protocol must be linearizable, up to a tenth that may be undecided, and each error must break
-some. With --dump, prints the histories of the shipped protocol as lines of JSON instead;
+some within 200 seeds. With --dump, prints the histories of the shipped protocol as lines of JSON instead;
 crates/resilient/src/simulation/dump.rs describes them.
 
 Needs Go 1.21 or newer, and the first time the network.
@@ -29,8 +29,11 @@ Environment:
   TRIPLANE_NO_SKIP=1   Fail instead of skipping if Go or the module is missing. Set in CI.
 ";
 
-/// Number of seeds for each error.
+/// Number of seeds that are judged at a time for an error, until one breaks a history.
 const ERROR_SEEDS: u64 = 10;
+
+/// Maximum number of seeds for an error. The rarest, `TailSkipped`, breaks a history in less than 1 of 30 seeds.
+const MAX_ERROR_SEEDS: u64 = 200;
 
 /// Errors that show themselves in the order of outputs.
 const ERRORS: [Mutant; 4] =
@@ -81,10 +84,19 @@ pub fn run(arguments: &[String]) -> Result<bool> {
     ensure!(good.linearizable > 0, "no history was judged");
     let mut is_good = good.violations == 0 && good.undecided * 10 <= good.linearizable && good.differ == 0;
     for error in ERRORS {
-        println!("protocol with the error {error:?}, {ERROR_SEEDS} seeds:");
-        let histories: Vec<String> = (0..ERROR_SEEDS).flat_map(|seed| lines(seed, Some(error))).collect();
-        let bad = ask(&judge, &histories)?;
-        is_good &= bad.violations > 0 && bad.differ == 0;
+        let mut is_found = false;
+        for first in (0..MAX_ERROR_SEEDS).step_by(ERROR_SEEDS as usize) {
+            let end = first + ERROR_SEEDS;
+            println!("protocol with the error {error:?}, seeds {first} to {}:", end - 1);
+            let histories: Vec<String> = (first..end).flat_map(|seed| lines(seed, Some(error))).collect();
+            let bad = ask(&judge, &histories)?;
+            is_good &= bad.differ == 0;
+            is_found = bad.violations > 0;
+            if is_found {
+                break;
+            }
+        }
+        is_good &= is_found;
     }
     Ok(is_good)
 }
