@@ -33,8 +33,9 @@ impl Objects {
     /// Sets an element of a register array, visible to all workers immediately.
     ///
     /// # Errors
-    /// `BeyondEnd`, `ValueWidth`.
+    /// `BeyondEnd`, `ValueWidth`, `RowRegister`.
     pub fn set_register(&mut self, register: RegisterId, index: u64, value: Bits) -> Result<(), EntryError> {
+        self.check_not_in_rows(register)?;
         let registers = &self.shared.registers[register];
         registers.check(&value)?;
         if index >= registers.size() {
@@ -47,8 +48,9 @@ impl Objects {
     /// Sets all elements of a register array, one after the other.
     ///
     /// # Errors
-    /// `ValueWidth`.
+    /// `ValueWidth`, `RowRegister`.
     pub fn fill_register(&mut self, register: RegisterId, value: Bits) -> Result<(), EntryError> {
+        self.check_not_in_rows(register)?;
         let registers = &self.shared.registers[register];
         registers.check(&value)?;
         registers.fill(&value, self.several);

@@ -1,7 +1,7 @@
 //! Defines table entries as the control plane writes them, and all errors they can have.
 
 use bits::Bits;
-use ir::{ActionId, KeyValue, MatchKind, ProfileId, TableId};
+use ir::{ActionId, KeyValue, MatchKind, ProfileId, RegisterId, TableId};
 
 /// An action with its arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,6 +69,9 @@ pub enum EntryError {
     /// The stores of resilient state make the entries of this table.
     #[error("the entries of {0} are made by the stores of resilient state")]
     RowEntries(TableId),
+    /// Packets write the rows of this register array, and stores keep them.
+    #[error("the values of {0} are resilient state, which only packets write")]
+    RowRegister(RegisterId),
     /// An entry that the program marks `const` cannot be changed.
     #[error("this entry of {0} is constant")]
     ConstEntry(TableId),

@@ -19,7 +19,7 @@ use super::meter::Meter;
 use super::row_states::{RowState, RowStates};
 use super::row_tables::RowTables;
 use super::snapshots::GroupPages;
-use super::{CounterValue, Objects, RandomStream};
+use super::{CounterValue, EntryError, Objects, RandomStream};
 use crate::Ending;
 use crate::tables::Handle;
 
@@ -220,6 +220,21 @@ impl Objects {
         if state != RowState::Absent {
             rows.write_wishes.remove(&row);
         }
+    }
+
+    /// Whether this switch has the value of an element of a register array. Otherwise its row is under ownership, and
+    /// another switch may have it.
+    pub fn has_element(&self, register: RegisterId, index: u64) -> bool {
+        let Some(rows) = &self.rows else { return true };
+        let group = rows.of_register[register] & !SNAPSHOTS;
+        rows.of_register[register] == NO_GROUP
+            || rows.groups[group as usize].states.get(index).is_none_or(|state| state != RowState::Absent)
+    }
+
+    /// Refuses a write of the control plane to an array under ownership: only packets write it.
+    pub(super) fn check_not_in_rows(&self, register: RegisterId) -> Result<(), EntryError> {
+        let is_plain = self.rows.as_ref().is_none_or(|rows| rows.of_register[register] == NO_GROUP);
+        if is_plain { Ok(()) } else { Err(EntryError::RowRegister(register)) }
     }
 
     /// Whether a packet waits for a row of registers in order to write it. A row that was shared is then absent: the
