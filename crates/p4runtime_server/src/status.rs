@@ -89,6 +89,7 @@ impl Refusal {
         let code = match error {
             EntryError::ConstEntries(_)
             | EntryError::RowEntries(_)
+            | EntryError::RowRegister(_)
             | EntryError::ConstEntry(_)
             | EntryError::ConstDefault(_)
             | EntryError::DefaultOnly(_)
@@ -103,6 +104,7 @@ impl Refusal {
         let what = match error {
             EntryError::ConstEntries(_) => "its entries are constant".to_owned(),
             EntryError::RowEntries(_) => "its entries are made by the stores of resilient state".to_owned(),
+            EntryError::RowRegister(_) => "its values are resilient state, which only packets write".to_owned(),
             EntryError::ConstEntry(_) => "this entry is constant".to_owned(),
             EntryError::ConstDefault(_) => "its default action is constant".to_owned(),
             EntryError::Keyless(_) => "it has no key and therefore no entries, only a default action".to_owned(),

@@ -328,8 +328,11 @@ fn registers(schema: &Schema, wanted: &v1::RegisterEntry) -> Result<PieceSource,
     let known = chosen.into_iter().filter_map(|(register, from, to)| {
         Some(((register.array.id, register.array.ir, Arc::new(register.ty.clone()?)), from, to))
     });
+    // A switch with resilient state has the values of its own rows only.
     Ok(elements(known.collect(), |switch, (register_id, ir, ty), index| {
-        let data = Some(ty.print(&switch.objects().register(*ir, index).ok()?));
+        let objects = switch.objects();
+        let value = objects.register(*ir, index).ok().filter(|_| objects.has_element(*ir, index))?;
+        let data = Some(ty.print(&value));
         Some(Entity::RegisterEntry(v1::RegisterEntry { register_id: *register_id, index: at(index), data }))
     }))
 }
