@@ -136,18 +136,22 @@ pub fn bind(args: &ControlArgs, files: ControlFiles) -> Result<BoundControl, Fai
     Ok(BoundControl { bound: p4runtime_server::bind(address).map_err(anyhow::Error::from)?, files })
 }
 
-/// Reason that a controller cannot set another pipeline.
-const NOT_REPLACED: &str = "the program of a switch with tables in the memory of servers is not replaced while it runs";
+/// Reason that a controller cannot set another pipeline on a switch with `--memory`.
+pub const FIXED_BY_MEMORY: &str =
+    "the program of a switch with tables in the memory of servers is not replaced while it runs";
+/// Reason that a controller cannot set another pipeline on a switch with `--store`.
+pub const FIXED_BY_STORES: &str = "the program of a switch whose state is in stores is not replaced while it runs";
 
 /// Starts a server for a switch that is about to run. The stored state is written to the switch. Without a pipeline,
-/// the server waits for one from a controller. With `is_program_fixed`, controllers set no other pipeline.
+/// the server waits for one from a controller. `why_fixed` is the reason that controllers cannot set another one, if
+/// there is one.
 pub fn serve(
     args: &ControlArgs,
     BoundControl { bound, files: ControlFiles { tls, users } }: BoundControl,
     pipeline: Option<Pipeline>,
     state: Option<State>,
     switch: &mut Switch,
-    is_program_fixed: bool,
+    why_fixed: Option<&'static str>,
     output: &Output,
 ) -> Result<Served, Failure> {
     let config = switch.config().clone();
@@ -160,8 +164,8 @@ pub fn serve(
     };
     // A commit does not wait for machine code: the run compiles the program while the interpreter forwards.
     let builder = p4runtime_server::switch_builder(move |program| -> Result<Switch, BuildError> {
-        if is_program_fixed {
-            return Err(NOT_REPLACED.into());
+        if let Some(reason) = why_fixed {
+            return Err(reason.into());
         }
         config.check_ports(&program)?;
         Ok(Switch::deferred(program, config.clone())?)

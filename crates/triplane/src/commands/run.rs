@@ -15,7 +15,7 @@ use switch::{PacketSwitch, PortId, Takeover};
 use v1model::{Config, Executor, Switch, TinySettings};
 
 use crate::cli::{RunArgs, RunProfile};
-use crate::control::BoundControl;
+use crate::control::{BoundControl, ControlArgs};
 use crate::load::Loader;
 use crate::messages::MessageLog;
 use crate::output::{Failure, Output, is_damaged_capture};
@@ -60,29 +60,29 @@ pub fn run(args: &RunArgs, output: &Output) -> Result<(), Failure> {
     let metrics = args.metrics.map(metrics::bind).transpose()?;
     // Everything is open now. The threads that parse packets and serve controllers start without privileges.
     privileges::restrict(&kept_access(args), args.show_privileges, output)?;
-    if !args.memory.is_empty() {
-        return run_elastic(args, config, (control, pipeline, metrics), &log, output);
-    }
-    let p4runtime = control.map(|control| serve(args, control, pipeline, state, &mut config, output)).transpose()?;
-    let mut metrics = metrics;
-    let served = if store.is_none() { metrics.take() } else { None };
-    let served = served.map(|bound| export_metrics(bound, |_, _| Vec::new(), &mut config.hooks, output)).transpose()?;
     let what = if is_placeholder {
         "waiting for a controller to set a pipeline, until then dropping all packets,".to_owned()
     } else {
         format!("running {name}")
     };
-    if store.is_none() && config.switch.program().tables.values().any(ir::Table::is_resilient) {
+    let services = BoundServices { control, pipeline, metrics };
+    if !args.memory.is_empty() {
+        return run_elastic(args, config, services, &log, output);
+    }
+    if let Some(store) = store {
+        return run_resilient(args, config, services, (store, socket, &what), &log, output);
+    }
+    let BoundServices { control, pipeline, metrics } = services;
+    let p4runtime = control.map(|control| serve(args, control, pipeline, state, &mut config, output)).transpose()?;
+    let metrics =
+        metrics.map(|bound| export_metrics(bound, |_, _| Vec::new(), &mut config.hooks, output)).transpose()?;
+    if config.switch.program().tables.values().any(ir::Table::is_resilient) {
         output.note("the program has @resilient tables, which stay empty without --store");
     }
-    let report = match store {
-        Some(store) => run_resilient(config, store, (metrics, socket), &what, output)?,
-        None if is_offline => v1model_runtime::run_offline(config),
-        None => run_live(config, &what, output)?,
-    };
+    let report = if is_offline { v1model_runtime::run_offline(config) } else { run_live(config, &what, output)? };
     note_dropped_messages(p4runtime.as_ref(), output);
     let stored = p4runtime.as_ref().map_or(Ok(()), |server| server.store_last(&report.switch));
-    drop((p4runtime, served));
+    drop((p4runtime, metrics));
     summarize(args, &report, &log, (is_offline, ""), output)?;
     stored.map_err(|error| anyhow!("the last registers and counters could not be kept: {error}"))?;
     fail_on_lost_ports(&report, is_offline)
@@ -127,7 +127,7 @@ fn check_store(args: &RunArgs, is_offline: bool, is_placeholder: bool) -> Result
         [
             (is_offline, LIVE_PORT),
             (is_placeholder, PROGRAM),
-            (args.control.p4runtime.is_some(), "a run without --p4runtime: a controller would write beside the stores"),
+            (args.control.state_dir.is_some(), "a run without --state-dir: the stores keep the state"),
             (args.workers > 1, "--workers 1: a row is written in one order"),
         ],
     )
@@ -333,7 +333,7 @@ fn serve(
     config: &mut RunConfig<Switch>,
     output: &Output,
 ) -> Result<Listening, Failure> {
-    let served = control::serve(&args.control, control, pipeline, state, &mut config.switch, false, output)?;
+    let served = control::serve(&args.control, control, pipeline, state, &mut config.switch, None, output)?;
     config.hooks.push(Box::new(served.hook));
     config.sinks.push(Arc::new(served.sink));
     if args.profile.is_bmv2() {
@@ -361,49 +361,79 @@ fn run_live(config: RunConfig<Switch>, what: &str, output: &Output) -> Result<Ru
     Ok(v1model_runtime::run_live(config, &stop).context("cannot create a socket pair")?)
 }
 
-/// Runs a switch whose state is replicated.
+/// The servers of a run. They are bound, and do not answer yet.
+struct BoundServices {
+    control: Option<BoundControl>,
+    /// The pipeline that controllers find.
+    pipeline: Option<Pipeline>,
+    metrics: Option<BoundServer>,
+}
+
+impl BoundServices {
+    /// Starts the P4Runtime server of a switch that is about to be wrapped. The reason is that for which controllers
+    /// cannot set another pipeline.
+    fn serve_fixed<S: PacketSwitch>(
+        &mut self,
+        args: &ControlArgs,
+        config: &mut RunConfig<Switch>,
+        hooks: &mut Vec<Box<dyn Hook<S>>>,
+        reason: &'static str,
+        output: &Output,
+    ) -> Result<Option<Listening>, Failure> {
+        let Some(control) = self.control.take() else { return Ok(None) };
+        let pipeline = self.pipeline.take();
+        let served = control::serve(args, control, pipeline, None, &mut config.switch, Some(reason), output)?;
+        hooks.push(Box::new(served.hook));
+        config.sinks.push(Arc::new(served.sink));
+        Ok(Some(served.listening))
+    }
+}
+
+/// Runs a switch whose state is replicated, and prints the summary.
 fn run_resilient(
-    config: RunConfig<Switch>,
-    store: StoreConnection,
-    (metrics, socket): (Option<BoundServer>, Option<RowsSocket>),
-    what: &str,
+    args: &RunArgs,
+    mut config: RunConfig<Switch>,
+    mut services: BoundServices,
+    (store, socket, what): (StoreConnection, Option<RowsSocket>, &str),
+    log: &MessageLog,
     output: &Output,
-) -> Result<RunReport<Switch>, Failure> {
+) -> Result<(), Failure> {
     let stop = signals::stop_on_signals()?;
+    let mut hooks: Vec<Box<dyn Hook<_>>> = Vec::new();
+    let p4runtime = services.serve_fixed(&args.control, &mut config, &mut hooks, control::FIXED_BY_STORES, output)?;
     let RunConfig { switch, ports, limit, sinks, .. } = config;
     let (switch, hook) = store.connect(switch, output)?;
     // The messages of moves leave in the same turn.
-    let mut hooks: Vec<Box<dyn Hook<_>>> =
-        socket.map(|socket| Box::new(socket) as Box<dyn Hook<_>>).into_iter().collect();
+    hooks.extend(socket.map(|socket| Box::new(socket) as Box<dyn Hook<_>>));
     hooks.push(Box::new(hook));
+    let metrics = services.metrics;
     let metrics = metrics.map(|bound| export_metrics(bound, metrics::resilient::families, &mut hooks, output));
     let metrics = metrics.transpose()?;
     let config = RunConfig { hooks, limit, sinks, ..RunConfig::new(switch, ports) };
     let config = announced(config, what, output);
     let report = v1model_runtime::run_resilient(config, &stop).context("cannot create a socket pair")?;
-    drop(metrics);
+    note_dropped_messages(p4runtime.as_ref(), output);
+    drop((p4runtime, metrics));
     let RunReport { switch, ports, elapsed } = report;
-    Ok(RunReport { switch: switch.into_inner(), ports, elapsed })
+    let report = RunReport { switch: switch.into_inner(), ports, elapsed };
+    summarize(args, &report, log, (false, ""), output)?;
+    fail_on_lost_ports(&report, false)
 }
 
 /// Runs a switch whose tables lie in the memory of servers, and prints the summary.
 fn run_elastic(
     args: &RunArgs,
-    config: RunConfig<Switch>,
-    (control, pipeline, metrics): (Option<BoundControl>, Option<Pipeline>, Option<BoundServer>),
+    mut config: RunConfig<Switch>,
+    mut services: BoundServices,
     log: &MessageLog,
     output: &Output,
 ) -> Result<(), Failure> {
     let stop = signals::stop_on_signals()?;
-    let RunConfig { mut switch, ports, limit, mut sinks, .. } = config;
     let mut hooks: Vec<Box<dyn Hook<_>>> = Vec::new();
-    let served = control.map(|files| control::serve(&args.control, files, pipeline, None, &mut switch, true, output));
-    let p4runtime = served.transpose()?.map(|served| {
-        hooks.push(Box::new(served.hook));
-        sinks.push(Arc::new(served.sink));
-        served.listening
-    });
+    let p4runtime = services.serve_fixed(&args.control, &mut config, &mut hooks, control::FIXED_BY_MEMORY, output)?;
+    let RunConfig { switch, ports, limit, sinks, .. } = config;
     let switch = memory::connect(switch, args.memory_address, &args.memory)?;
+    let metrics = services.metrics;
     let metrics = metrics.map(|bound| export_metrics(bound, |_, _| Vec::new(), &mut hooks, output)).transpose()?;
     let config = RunConfig { hooks, limit, sinks, ..RunConfig::new(switch, ports) };
     let config = announced(config, "running the program, its @elastic tables in the memory of servers,", output);

@@ -30,6 +30,7 @@ use super::members;
 use super::network::{Live, Network, Wanted};
 use super::relaunch::ChildArguments;
 use super::{report, simulate};
+use crate::control::FIXED_BY_STORES;
 use crate::load::{self, ARCHITECTURE};
 use crate::output::{Failure, Output};
 use crate::signals::flag_signals;
@@ -74,10 +75,12 @@ impl LiveNetwork for Network {
     }
 
     fn switch_for(&self, at: usize, seed: u64, program: Arc<Program>) -> Result<InBandSwitch<Switch>, BuildError> {
-        if self.replication.as_ref().is_some_and(|replication| !replication.has(at))
-            && replicated_groups(&program).is_ok()
-        {
-            return Err("the stores of this lab do not know the switch: its program had no resilient state".into());
+        match &self.replication {
+            Some(replication) if replication.has(at) => return Err(FIXED_BY_STORES.into()),
+            Some(_) if replicated_groups(&program).is_ok() => {
+                return Err("the stores of this lab do not know the switch: its program had no resilient state".into());
+            }
+            _ => {}
         }
         Ok(self.connect(at, Network::switch_for(self, at, seed, program)?))
     }

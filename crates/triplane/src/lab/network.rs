@@ -13,7 +13,7 @@ use lab::{End, Entries, Node, SwitchProgram, TinyAccess, Topology};
 use lab_live::{ControllerEndpoint, LabError};
 use p4runtime_server::Pipeline;
 use resilient_store::Cluster;
-use resilient_switch::{InBandSwitch, ResilientError, replicated_groups};
+use resilient_switch::{InBandSwitch, replicated_groups};
 use switch::PortId;
 use v1model::{CPU_PORT, Config, Executor, Image, Switch, TinySettings};
 
@@ -122,7 +122,7 @@ impl Network {
             }
         };
         let replication = match (&topology, &switches) {
-            (Ok(topology), Some(switches)) => reader.replication(topology, switches, &endpoints, wanted.live.is_some()),
+            (Ok(topology), Some(switches)) => reader.replication(topology, switches, wanted.live.is_some()),
             _ => None,
         };
         let remote_tables = match (&topology, &switches) {
@@ -280,7 +280,6 @@ impl Reader<'_> {
         &mut self,
         topology: &Topology,
         switches: &BTreeMap<usize, Ready>,
-        endpoints: &[Option<ControllerEndpoint>],
         is_live: bool,
     ) -> Option<Replication> {
         let Some(store) = topology.hosts.get(topology.stores().start) else {
@@ -292,19 +291,8 @@ impl Reader<'_> {
         } else {
             self.warn_of_durable_stores(topology);
         }
-        let mut resilient = BTreeSet::new();
-        for (at, ready) in switches {
-            match replicated_groups(&ready.program) {
-                Ok(_) if endpoints[*at].is_some() => {
-                    let switch = &topology.switches[*at];
-                    let message = format!("`{}` has resilient state, and cannot serve P4Runtime as well", switch.name);
-                    let help = "serve P4Runtime for other switches only: p4runtime = true in their sections";
-                    self.finding(switch.span, message, help);
-                }
-                Ok(_) => _ = resilient.insert(*at),
-                Err(ResilientError::NoState) => {}
-            }
-        }
+        let is_resilient = |(_, ready): &(&usize, &Ready)| replicated_groups(&ready.program).is_ok();
+        let resilient: BTreeSet<usize> = switches.iter().filter(is_resilient).map(|(at, _)| *at).collect();
         match Replication::plan(topology, &resilient) {
             Ok(Some(planned)) => return Some(planned),
             Ok(None) => {

@@ -52,7 +52,9 @@ fn mistakes_about_stores_are_one_sentence() {
     };
     run_with(&["--store", &cluster], 2, "--switch");
     run_with(&["--store", &cluster, "--switch", "s1", "--workers", "2"], 2, "--store requires --workers 1");
-    run_with(&["--store", &cluster, "--switch", "s1", "--p4runtime"], 2, "--store requires a run without --p4runtime");
+    let state = directory.path("state");
+    let kept = ["--store", &cluster, "--switch", "s1", "--p4runtime", "--state-dir", &state];
+    run_with(&kept, 2, "--store requires a run without --state-dir");
     let captures = ["run", PROGRAM, "--port", "1=in.pcap:", "--store", &cluster, "--switch", "s1"];
     refused(&captures, 2, "--store requires a live port");
 }

@@ -11,6 +11,7 @@ use testing::golden::GoldenFiles;
 use testing::lock::LIVE_TRAFFIC;
 
 use crate::resilient::{LiveCluster, PROGRAM};
+use crate::support::controller::set_program;
 use crate::support::{Directory, Running, root, run, triplane};
 
 #[test]
@@ -198,6 +199,58 @@ fn rows_of_a_running_switch_are_shown_and_moved_and_counted() {
     assert!(!Path::new(&socket).exists());
     second.signal("INT");
     second.wait().ok();
+}
+
+#[test]
+fn a_controller_writes_what_the_stores_do_not_keep() {
+    let _alone = testing::lock(LIVE_TRAFFIC);
+    let Some(live) = LiveCluster::new() else { return };
+    let text = std::fs::read_to_string(root().join(PROGRAM)).expect("a source");
+    let table = "action refuse() { mark_to_drop(standard); }\n    table blocked { key = { hdr.request.key: exact; } \
+                 actions = { refuse; NoAction; } default_action = NoAction; }\n    apply {\n        \
+                 if (hdr.request.isValid() && blocked.apply().hit) { return; }\n";
+    let text = text.replacen("    apply {\n", table, 1);
+    let program = live.directory.write("blocked.p4", &text);
+    let state = live.directory.path("a");
+    let _store = live.network.start(&["store", "run", "a", "--cluster", &live.cluster, "--state-dir", &state]);
+    let state = live.directory.path("b");
+    let _other = live.network.start(&["store", "run", "b", "--cluster", &live.cluster, "--state-dir", &state]);
+    let start = |name: &str, port: &str| {
+        let arguments = ["run", &program, "--port", port, "--store", &live.cluster, "--switch", name];
+        let mut command = live.network.switches.command(triplane(&[]).get_program()).expect("a command");
+        let arguments = [&arguments[..], &["--p4runtime", "127.0.0.1:0"]].concat();
+        let mut running = Running::start(command.args(arguments).current_dir(root()));
+        let address = running.wait_for_address("P4Runtime on ");
+        running.wait_for("press Ctrl-C to stop");
+        (running, address)
+    };
+    let [(mut first, address), (mut second, other)] = [start("s1", "1=p1"), start("s2", "1=p2")];
+    let ctl = |address: &str, arguments: &[&str]| {
+        let mut command = live.network.switches.command(triplane(&[]).get_program()).expect("a command");
+        run(command.args([&["ctl", "--addr", address][..], arguments].concat()).current_dir(root()))
+    };
+    assert_eq!(live.network.count(0, 20), (1..=20).collect::<Vec<_>>());
+
+    ctl(&address, &["insert", "blocked", "hdr.request.key=9 -> refuse()"]).ok();
+    assert!(ctl(&address, &["entries", "blocked"]).ok().stdout.contains("refuse"));
+    // Rows are read where they are, and only packets write them.
+    let row = |address: &str| ctl(address, &["registers", "changes", "7"]).ok().stdout;
+    assert!(row(&address).contains("20"), "{}", row(&address));
+    assert!(!row(&other).contains('7'), "{}", row(&other));
+    for cell in ["7", "all"] {
+        let done = ctl(&address, &["set", "values", cell, "1"]);
+        assert!(done.code == Some(1) && done.stderr.contains("resilient state, which only packets write"), "{done:?}");
+    }
+    let set = live.network.switches.enter(|| set_program(&address, &program)).expect("to enter a namespace");
+    let refused = set.expect_err("it is not replaced").to_string();
+    assert!(refused.contains("state is in stores is not replaced"), "{refused}");
+    assert_eq!(live.network.count(0, 20), (21..=40).collect::<Vec<_>>());
+    for running in [&mut first, &mut second] {
+        running.signal("INT");
+    }
+    for running in [first, second] {
+        running.wait().ok();
+    }
 }
 
 #[test]

@@ -1,5 +1,6 @@
-//! A controller of the switch that listens on the P4Runtime port in this network namespace.
+//! A controller of the switch that listens on the P4Runtime port in this network namespace, and one for any address.
 
+use p4runtime_client::{CallError, Client, ServerTarget};
 use p4runtime_proto::config::P4Info;
 use p4runtime_proto::v1;
 use p4runtime_proto::v1::p4_runtime_client::P4RuntimeClient;
@@ -33,4 +34,22 @@ pub async fn become_primary(mut client: P4RuntimeClient<Channel>) -> (Primary, P
     let config = client.get_forwarding_pipeline_config(request).await.expect("it is told").into_inner().config;
     let info = config.and_then(|config| config.p4info).expect("there is a pipeline");
     (Primary { _requests: sender, _answers: answers }, info)
+}
+
+/// Sets a program in P4 as the primary of the switch at an address.
+pub fn set_program(address: &str, path: &str) -> Result<(), CallError> {
+    let text = std::fs::read_to_string(path).expect("a program");
+    let compiled = compiler::expect_program(&compiler::Source::new(path, &text), &v1model::V1Model);
+    let config = v1::ForwardingPipelineConfig {
+        p4info: Some(compiled.p4info),
+        p4_device_config: text.into_bytes(),
+        cookie: None,
+    };
+    let set = async {
+        let target = ServerTarget::new(address, None).expect("an address");
+        let client = Client::connect(&target, 1).await.expect("the switch listens");
+        let (_stream, election) = client.become_primary(None).await.expect("there is no other controller");
+        client.set_pipeline_config(election, config).await
+    };
+    tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime can be made").block_on(set)
 }
