@@ -260,6 +260,22 @@ pub enum ReplyBody {
     },
 }
 
+impl ReplyBody {
+    /// Returns the row that the reply is about.
+    pub fn row(&self) -> Option<&RowId> {
+        match self {
+            ReplyBody::Renewed { .. } => None,
+            ReplyBody::Granted { row, .. }
+            | ReplyBody::Refused { row, .. }
+            | ReplyBody::Recall { row, .. }
+            | ReplyBody::Acked { row, .. }
+            | ReplyBody::Stale { row, .. }
+            | ReplyBody::Released { row, .. }
+            | ReplyBody::Probe { row, .. } => Some(row),
+        }
+    }
+}
+
 /// Reason for which a switch does not get a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RefusalReason {

@@ -55,7 +55,8 @@ pub struct StoreHook {
 }
 
 impl StoreHook {
-    /// Creates the hook of a switch for a socket at its address. `start` is random, and never used before.
+    /// Creates the hook of a switch for a socket at its address. `start` is random, and never used before. As the
+    /// incarnation of the switch it makes messages shorter.
     ///
     /// # Errors
     /// If the socket cannot be configured.
@@ -78,6 +79,11 @@ impl StoreHook {
             heard: Time::ZERO,
             is_silent: false,
         })
+    }
+
+    /// Returns the start number, which is the incarnation of the switch.
+    pub fn start(&self) -> u64 {
+        self.socket.start()
     }
 
     /// Sets the handler of notices.

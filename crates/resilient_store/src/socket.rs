@@ -59,6 +59,11 @@ impl ClusterSocket {
         ClusterSocket { socket, cluster, sealer, buffer: vec![0; MAX_DATAGRAM], on_notice: None, unsent: 0 }
     }
 
+    /// Returns the start number.
+    pub fn start(&self) -> u64 {
+        self.sealer.start()
+    }
+
     /// Passes a notice to the handler.
     pub fn notice(&mut self, notice: &ClusterNotice) {
         self.on_notice.iter_mut().for_each(|handler| handler(notice));

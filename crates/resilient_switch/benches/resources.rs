@@ -187,7 +187,11 @@ fn waiting_bytes(hold: HoldMode, length: usize) -> (f64, f64) {
 /// Returns the bytes of the frames that carry these messages.
 fn frame_bytes<R: Copy + Ord>(messages: &[(R, StoreMessage)]) -> usize {
     let around = wire::ethernet::HEADER_LEN + wire::ipv4::HEADER_LEN + wire::udp::HEADER_LEN + TAG_BYTES;
-    datagrams(messages).iter().map(|(_, datagram)| datagram.len() + around).sum()
+    let owner = messages.iter().find_map(|(_, message)| match message {
+        StoreMessage::Request(request) => Some(request.owner),
+        _ => None,
+    });
+    datagrams(messages, |_| owner).iter().map(|(_, datagram)| datagram.len() + around).sum()
 }
 
 /// Returns the milliseconds that a program takes from IR to machine code, and the KiB of code.

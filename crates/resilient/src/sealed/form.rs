@@ -1,17 +1,24 @@
 //! Reads and writes the header of a datagram, and hellos.
 
 use crate::layout::{NodeId, OperatorId, SwitchId};
-use crate::message::Peer;
+use crate::message::{OwnerId, Peer};
 
 use super::key::{ClusterFingerprint, FINGERPRINT_BYTES};
 
 /// Length of the header in bytes.
-pub const HEADER_BYTES: usize = 38;
+pub const HEADER_BYTES: usize = 32;
 
 /// Length of the tag after the messages in bytes.
 pub const TAG_BYTES: usize = 16;
 
-const MAGIC: [u8; 3] = [b'T', b'R', 3];
+const MAGIC: [u8; 3] = [b'T', b'R', 4];
+
+/// The bit of a hello in the byte of kinds.
+const HELLO: u8 = 0x01;
+
+/// Places of the kinds of sender and receiver in the byte of kinds.
+const SENDER_SHIFT: u8 = 2;
+const RECEIVER_SHIFT: u8 = 4;
 
 /// Length of a hello between header and tag.
 const HELLO_BYTES: usize = FINGERPRINT_BYTES + 16;
@@ -52,27 +59,37 @@ impl Header {
         if header[..3] != MAGIC {
             return None;
         }
-        let kind = match header[3] {
-            0 => Kind::Messages,
-            1 => Kind::Hello,
-            _ => return None,
-        };
-        let (sender, receiver) = (peer(&header[4..9])?, peer(&header[9..14])?);
+        let kinds = header[3];
+        let kind = if kinds & HELLO > 0 { Kind::Hello } else { Kind::Messages };
+        let sender = peer(kinds >> SENDER_SHIFT & 3, [header[4], header[5]])?;
+        let receiver = peer(kinds >> RECEIVER_SHIFT, [header[6], header[7]])?;
+        if kinds & 2 > 0 {
+            return None;
+        }
         let number = |at: usize| header[at..].first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes));
-        let (sender_start, receiver_start, counter) = (number(14), number(22), number(30));
+        let (sender_start, receiver_start, counter) = (number(8), number(16), number(24));
         Some((Header { kind, sender, receiver, sender_start, receiver_start, counter }, body))
+    }
+
+    /// Returns the switch at one of the ends, in its life as the datagram's start number tells it; `None` if both ends
+    /// are nodes or operators. A switch's incarnation is its start number.
+    pub fn switch(&self) -> Option<OwnerId> {
+        let ends = [(self.sender, self.sender_start), (self.receiver, self.receiver_start)];
+        ends.into_iter().find_map(|(peer, incarnation)| Some(OwnerId { switch: peer.switch()?, incarnation }))
     }
 
     /// Returns the bytes.
     pub fn bytes(&self) -> [u8; HEADER_BYTES] {
         let mut bytes = [0; HEADER_BYTES];
         bytes[..3].copy_from_slice(&MAGIC);
-        bytes[3] = u8::from(self.kind == Kind::Hello);
-        bytes[4..9].copy_from_slice(&peer_bytes(self.sender));
-        bytes[9..14].copy_from_slice(&peer_bytes(self.receiver));
-        bytes[14..22].copy_from_slice(&self.sender_start.to_be_bytes());
-        bytes[22..30].copy_from_slice(&self.receiver_start.to_be_bytes());
-        bytes[30..38].copy_from_slice(&self.counter.to_be_bytes());
+        let ((sender_kind, sender), (receiver_kind, receiver)) = (peer_form(self.sender), peer_form(self.receiver));
+        let hello = if self.kind == Kind::Hello { HELLO } else { 0 };
+        bytes[3] = hello | sender_kind << SENDER_SHIFT | receiver_kind << RECEIVER_SHIFT;
+        bytes[4..6].copy_from_slice(&sender);
+        bytes[6..8].copy_from_slice(&receiver);
+        bytes[8..16].copy_from_slice(&self.sender_start.to_be_bytes());
+        bytes[16..24].copy_from_slice(&self.receiver_start.to_be_bytes());
+        bytes[24..32].copy_from_slice(&self.counter.to_be_bytes());
         bytes
     }
 }
@@ -95,9 +112,8 @@ impl Hello {
     }
 }
 
-fn peer(bytes: &[u8]) -> Option<Peer> {
-    let (kind, number) = bytes.split_first()?;
-    let number = u32::from_be_bytes(number.try_into().ok()?);
+fn peer(kind: u8, number: [u8; 2]) -> Option<Peer> {
+    let number = u32::from(u16::from_be_bytes(number));
     match kind {
         0 => Some(Peer::Switch(SwitchId(number))),
         1 => Some(Peer::Node(NodeId(number))),
@@ -107,12 +123,18 @@ fn peer(bytes: &[u8]) -> Option<Peer> {
 }
 
 /// Returns kind and number of a member.
-pub(super) fn peer_bytes(peer: Peer) -> [u8; 5] {
+fn peer_form(peer: Peer) -> (u8, [u8; 2]) {
     let (kind, number) = match peer {
         Peer::Switch(switch) => (0, switch.0),
         Peer::Node(node) => (1, node.0),
         Peer::Operator(operator) => (2, operator.0),
     };
-    let [a, b, c, d] = number.to_be_bytes();
-    [kind, a, b, c, d]
+    let number = u16::try_from(number).expect("a sealer takes members with numbers of 16 bits only");
+    (kind, number.to_be_bytes())
+}
+
+/// Whether a datagram can name a member.
+pub(super) fn has_form(peer: Peer) -> bool {
+    let (Peer::Switch(SwitchId(number)) | Peer::Node(NodeId(number)) | Peer::Operator(OperatorId(number))) = peer;
+    u16::try_from(number).is_ok()
 }

@@ -4,10 +4,11 @@
 //! ```text
 //!   bytes
 //!    2  "TR"
-//!    1  version, 3
-//!    1  kind: 0 messages, 1 hello
-//!    5  sender: 0 for a switch, 1 for a store or 2 for an operator; its number
-//!    5  receiver
+//!    1  version, 4
+//!    1  kinds: bit 0 is 0 for messages and 1 for a hello; bits 2 and 3 are the sender's kind, 4 to 7 the receiver's:
+//!       0 for a switch, 1 for a store, 2 for an operator
+//!    2  number of the sender
+//!    2  number of the receiver
 //!    8  start number of the sender
 //!    8  start number of the receiver as the sender knows it; 0 if it does not
 //!    8  counter of the sender for this receiver, from 1; 0 in a hello
@@ -48,10 +49,10 @@ use std::collections::BTreeMap;
 
 use switch::Time;
 
-use crate::message::{Peer, StoreMessage};
+use crate::message::{OwnerId, Peer, StoreMessage};
 use crate::wire_form;
 pub use form::{HEADER_BYTES, TAG_BYTES};
-use form::{Header, Hello, Kind};
+use form::{Header, Hello, Kind, has_form};
 pub use key::{ClusterFingerprint, ClusterKey};
 use peer_state::PeerState;
 
@@ -77,7 +78,7 @@ pub struct RefusedDatagrams {
 pub fn peek(datagram: &[u8]) -> Option<Vec<StoreMessage>> {
     let (header, body) = Header::read(datagram)?;
     let is_hello = matches!(header.kind, Kind::Hello);
-    wire_form::read_messages(body).ok().filter(|_| !is_hello)
+    wire_form::read_messages(body, header.switch()).ok().filter(|_| !is_hello)
 }
 
 impl RefusedDatagrams {
@@ -114,7 +115,7 @@ pub struct DatagramSealer {
 
 impl DatagramSealer {
     /// Creates the end of a member. `start` is a random number, drawn at its start. `peers` are the members with which
-    /// it exchanges datagrams.
+    /// it exchanges datagrams. The numbers of members have 16 bits.
     pub fn new(
         me: Peer,
         start: u64,
@@ -122,23 +123,36 @@ impl DatagramSealer {
         fingerprint: ClusterFingerprint,
         peers: impl IntoIterator<Item = Peer>,
     ) -> DatagramSealer {
-        let peers = peers.into_iter().filter(|peer| *peer != me).map(|peer| (peer, PeerState::default())).collect();
+        let peers: BTreeMap<_, _> =
+            peers.into_iter().filter(|peer| *peer != me).map(|peer| (peer, PeerState::default())).collect();
+        assert!(peers.keys().chain([&me]).all(|peer| has_form(*peer)), "a member's number has more than 16 bits");
         // 0 means an unknown start number.
         let start = start.max(1);
         let (outgoing, disagreeing) = (Vec::new(), Vec::new());
         DatagramSealer { me, start, key, fingerprint, peers, outgoing, disagreeing, refused: Default::default() }
     }
 
+    /// Returns the start number of the member.
+    pub fn start(&self) -> u64 {
+        self.start
+    }
+
     /// Sends messages. Those for one peer are in order, with as many in a datagram as fit.
     pub fn send(&mut self, now: Time, messages: &[(Peer, StoreMessage)]) {
-        for (to, datagram) in wire_form::datagrams(messages) {
+        for (to, datagram) in wire_form::datagrams(messages, |to| self.switch_towards(to)) {
             self.seal(now, to, datagram);
         }
     }
 
-    /// Seals a datagram that [`wire_form`] made. It waits if the peer's start number is unknown. It is dropped if the
+    /// Returns the switch that the header of a datagram for a peer names, if its start number is known by now.
+    fn switch_towards(&self, to: Peer) -> Option<OwnerId> {
+        let start = self.peers.get(&to)?.start;
+        self.header(Kind::Messages, to, start.unwrap_or(0), 0).switch().filter(|_| start.is_some())
+    }
+
+    /// Seals a datagram that [`wire_form`] has written. It waits if the peer's start number is unknown. It is dropped if the
     /// peer is not in the cluster; if too many wait, the oldest is dropped.
-    pub fn seal(&mut self, now: Time, to: Peer, datagram: Vec<u8>) {
+    fn seal(&mut self, now: Time, to: Peer, datagram: Vec<u8>) {
         let Some(peer) = self.peers.get_mut(&to) else { return };
         match peer.start {
             Some(start) => self.finish(to, start, datagram),
@@ -212,7 +226,7 @@ impl DatagramSealer {
         if !peer.window.accept(header.counter) {
             return Err(DatagramRefusal::Replayed);
         }
-        wire_form::read_messages(body).map_err(|_| DatagramRefusal::Malformed)
+        wire_form::read_messages(body, header.switch()).map_err(|_| DatagramRefusal::Malformed)
     }
 
     /// Handles a hello with a valid tag. Its start number counts only if it answers a challenge of this member's.
@@ -252,8 +266,7 @@ impl DatagramSealer {
     }
 
     fn say(&mut self, to: Peer, receiver_start: u64, hello: &Hello) {
-        let mut datagram = Vec::new();
-        wire_form::begin_datagram(&mut datagram);
+        let mut datagram = vec![0; HEADER_BYTES];
         hello.append_to(&mut datagram);
         let header = self.header(Kind::Hello, to, receiver_start, 0);
         self.outgoing.push((to, self.key.seal(&header, datagram)));

@@ -73,7 +73,7 @@ fn the_first_messages_wait_for_one_round_trip_and_the_others_for_nothing() {
     assert_eq!(exchange(&mut switch, &mut store), (vec![2], vec![], 1), "the store knows the switch, too");
     switch.send(Time::ZERO, &[(STORE, message(3)), (STORE, message(4))]);
     let sent = outgoing(&mut switch);
-    assert_eq!(sent.iter().map(Vec::len).collect::<Vec<_>>(), [HEADER_BYTES + 2 * 11 + TAG_BYTES]);
+    assert_eq!(sent.iter().map(Vec::len).collect::<Vec<_>>(), [HEADER_BYTES + 2 * 9 + TAG_BYTES]);
     assert_eq!(give(&mut store, SWITCH, &sent), [3, 4]);
     assert_eq!((switch.refused().total(), store.refused().total()), (0, 0));
 }

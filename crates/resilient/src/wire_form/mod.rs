@@ -2,21 +2,31 @@
 //!
 //! ```text
 //!   datagram:  header | message | message | ... | tag
-//!   message:   length of the body, 16 bits | kind, 8 bits | body
+//!   request:   kind, 8 bits | owner | layout | row | rest
+//!   reply:     kind, 8 bits | owner | row | rest
+//!   others:    kind, 8 bits | body
 //! ```
 //!
-//! Numbers are big-endian. A row is its group (64 bits), the length of its key and the key; values are their length and
-//! their bytes, with 0xffff as the length of none. A write or acknowledgement with the bit 0x80 in its kind ends with
-//! outputs: their length (16 bits) and their bytes. If any message is malformed, the datagram is refused.
+//! A switch sends and receives little else than requests and replies, so these leave out what the datagram has said
+//! before. The highest bits of their kind tell so: 0x20 for the owner of the message before, or for the switch at an end
+//! of the datagram, 0x40 for the layout of the request before, and 0x80 for the group of the row before. Their other
+//! numbers have 7 bits a byte, the lowest first; the high bit of a byte tells that another one follows. A row is its
+//! group (64 bits), the length of its key and the key. Values are their length plus 1 and their bytes; 0 is none.
+//! Outputs are their length (16 bits) and their bytes; the kind tells whether there are any.
+//!
+//! In other messages, numbers are big-endian and have their full length. Values are their length (16 bits) and their
+//! bytes, with 0xffff as the length of none. If any message is malformed, the datagram is refused.
 
+mod compact;
 mod read;
 mod write;
 
 use std::collections::BTreeMap;
 
-use crate::message::{RefusalReason, StoreMessage};
+use crate::message::{OwnerId, RefusalReason, StoreMessage};
 use crate::row::{RowId, RowValues};
 use crate::sealed::{HEADER_BYTES, TAG_BYTES};
+use compact::Said;
 pub(crate) use read::MessageReader;
 pub(crate) use write::MessageWriter;
 
@@ -32,18 +42,12 @@ const MAX_CHAIN: usize = 16;
 /// The length that stands for no values.
 const NO_VALUES: u16 = u16::MAX;
 
-/// The bit in the kind of a write or acknowledgement with outputs.
-const WITH_OUTPUTS: u8 = 0x80;
-
-/// The kind of a write with outputs, as a request and as an operation.
-const WRITE_WITH_OUTPUTS: u8 = 2 | WITH_OUTPUTS;
-
-/// The kind of an acknowledgement with outputs.
-const ACKED_WITH_OUTPUTS: u8 = 4 | WITH_OUTPUTS;
+/// The kind of an operation that writes, with outputs.
+const WRITE_WITH_OUTPUTS: u8 = 0x82;
 
 /// Bytes of a datagram with one operation for a successor, in addition to row, values and outputs: header and tag, the
 /// message without operations, and the operation.
-const FORWARD_BYTES: usize = HEADER_BYTES + TAG_BYTES + 41 + 42;
+const FORWARD_BYTES: usize = HEADER_BYTES + TAG_BYTES + 39 + 42;
 
 /// Bytes that are not messages of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,59 +55,70 @@ pub struct MalformedMessage;
 
 type Read<T> = Result<T, MalformedMessage>;
 
-/// Creates a datagram, with room for the header.
-pub fn begin_datagram(datagram: &mut Vec<u8>) {
-    datagram.clear();
-    datagram.resize(HEADER_BYTES, 0);
+/// A datagram that is being written. It has room for the header, and is not sealed yet.
+#[derive(Debug)]
+pub struct DatagramWriter {
+    bytes: Vec<u8>,
+    said: Said,
 }
 
-/// Appends a message to a datagram. Returns false, and appends nothing, if the datagram would be longer than `most`
-/// bytes.
-pub fn append_message(datagram: &mut Vec<u8>, message: &StoreMessage, most: usize) -> bool {
-    let start = datagram.len();
-    let mut writer = MessageWriter(datagram);
-    writer.u16(0);
-    writer.message(message);
-    let length = datagram.len() - start - 3;
-    match u16::try_from(length) {
-        Ok(length) if datagram.len() <= most => {
-            datagram[start..start + 2].copy_from_slice(&length.to_be_bytes());
-            true
+impl DatagramWriter {
+    /// Creates a datagram without messages. If the header names a switch as an end, messages about it are shorter.
+    pub fn new(switch: Option<OwnerId>) -> DatagramWriter {
+        DatagramWriter { bytes: vec![0; HEADER_BYTES], said: Said::by_header(switch) }
+    }
+
+    /// Appends a message. Returns false, and appends nothing, if the datagram would be longer than `most` bytes.
+    pub fn append(&mut self, message: &StoreMessage, most: usize) -> bool {
+        let (length, said) = (self.bytes.len(), self.said);
+        MessageWriter(&mut self.bytes).message(message, &mut self.said);
+        let fits = self.bytes.len() <= most;
+        if !fits {
+            self.bytes.truncate(length);
+            self.said = said;
         }
-        _ => {
-            datagram.truncate(start);
-            false
-        }
+        fits
+    }
+
+    /// Returns the datagram.
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.bytes
     }
 }
 
 /// Returns datagrams with these messages, not sealed yet: those for one receiver in order, with as many in each
 /// datagram as [`MAX_PAYLOAD`] bytes hold. A longer message has a datagram of its own. Receivers are in the
-/// order of their first messages, so an operation for the next store does not wait for a report.
-pub fn datagrams<R: Copy + Ord>(messages: &[(R, StoreMessage)]) -> Vec<(R, Vec<u8>)> {
+/// order of their first messages, so an operation for the next store does not wait for a report. `switch_towards`
+/// returns the switch that the header of a datagram for this receiver names as an end.
+pub fn datagrams<R: Copy + Ord>(
+    messages: &[(R, StoreMessage)],
+    switch_towards: impl Fn(R) -> Option<OwnerId>,
+) -> Vec<(R, Vec<u8>)> {
     let mut places: BTreeMap<R, usize> = BTreeMap::new();
-    let mut by_receiver: Vec<(R, Vec<Vec<u8>>)> = Vec::new();
+    let mut by_receiver: Vec<(R, Vec<DatagramWriter>)> = Vec::new();
     for (to, message) in messages {
         let place = *places.entry(*to).or_insert_with(|| {
             by_receiver.push((*to, Vec::new()));
             by_receiver.len() - 1
         });
         let (_, datagrams) = &mut by_receiver[place];
-        if !datagrams.last_mut().is_some_and(|last| append_message(last, message, MAX_PAYLOAD - TAG_BYTES)) {
-            datagrams.push(datagram(message));
+        if !datagrams.last_mut().is_some_and(|last| last.append(message, MAX_PAYLOAD - TAG_BYTES)) {
+            let mut datagram = DatagramWriter::new(switch_towards(*to));
+            datagram.append(message, usize::MAX);
+            datagrams.push(datagram);
         }
     }
-    let of_one = |(to, datagrams): (R, Vec<Vec<u8>>)| datagrams.into_iter().map(move |datagram| (to, datagram));
+    let of_one = |(to, datagrams): (R, Vec<DatagramWriter>)| {
+        datagrams.into_iter().map(move |datagram| (to, datagram.into_bytes()))
+    };
     by_receiver.into_iter().flat_map(of_one).collect()
 }
 
 /// Returns a datagram with one message, not sealed yet.
 pub fn datagram(message: &StoreMessage) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    begin_datagram(&mut bytes);
-    let fits = append_message(&mut bytes, message, usize::MAX);
-    debug_assert!(fits, "the machines keep their messages short");
-    bytes
+    let mut datagram = DatagramWriter::new(None);
+    datagram.append(message, usize::MAX);
+    datagram.into_bytes()
 }
 
 /// Returns the length of the outputs that can travel with a write, in bytes, so that none of its messages is longer
@@ -113,36 +128,44 @@ pub fn room_for_outputs(row: &RowId, values: Option<&RowValues>, max_datagram: u
     max_datagram.min(MAX_PAYLOAD).saturating_sub(FORWARD_BYTES + row.key().len() + values)
 }
 
-/// Reads the messages between a datagram's header and its tag.
+/// Reads the messages between a datagram's header and its tag. `switch` is the switch that the header names as an end.
 ///
 /// # Errors
 /// If any message is malformed.
-pub fn read_messages(bytes: &[u8]) -> Read<Vec<StoreMessage>> {
-    let mut rest = bytes;
+pub fn read_messages(bytes: &[u8], switch: Option<OwnerId>) -> Read<Vec<StoreMessage>> {
+    let mut reader = MessageReader(bytes);
+    let mut said = Said::by_header(switch);
     let mut messages = Vec::new();
-    while !rest.is_empty() {
-        let (head, after) = rest.split_first_chunk::<3>().ok_or(MalformedMessage)?;
-        let length = usize::from(u16::from_be_bytes([head[0], head[1]]));
-        let (body, after) = after.split_at_checked(length).ok_or(MalformedMessage)?;
-        let mut reader = MessageReader(body);
-        messages.push(reader.message(head[2])?);
-        if !reader.0.is_empty() {
-            return Err(MalformedMessage);
-        }
-        rest = after;
+    while !reader.0.is_empty() {
+        messages.push(reader.message(&mut said)?);
     }
     Ok(messages)
 }
 
+/// Kinds of messages. Those of requests and replies leave room for three flags.
 mod kind {
-    pub const REQUEST: u8 = 1;
-    pub const REPLY: u8 = 2;
     pub const FORWARD: u8 = 3;
     pub const PROGRESS: u8 = 4;
     pub const LAYOUT: u8 = 5;
     pub const LAYOUT_REQUEST: u8 = 6;
     pub const STATUS_REQUEST: u8 = 7;
     pub const STATUS: u8 = 8;
+
+    pub const RENEW: u8 = 9;
+    pub const ACQUIRE: u8 = 10;
+    pub const WRITE: u8 = 11;
+    pub const WRITE_WITH_OUTPUTS: u8 = 12;
+    pub const RELEASE: u8 = 13;
+
+    pub const RENEWED: u8 = 16;
+    pub const GRANTED: u8 = 17;
+    pub const REFUSED: u8 = 18;
+    pub const RECALL: u8 = 19;
+    pub const ACKED: u8 = 20;
+    pub const ACKED_WITH_OUTPUTS: u8 = 21;
+    pub const STALE: u8 = 22;
+    pub const RELEASED: u8 = 23;
+    pub const PROBE: u8 = 24;
 }
 
 fn reason_number(reason: RefusalReason) -> u8 {

@@ -3,24 +3,21 @@
 use std::sync::Arc;
 
 use crate::carried::CarriedOutputs;
-use crate::holders::{MAX_READERS, RowAccess, RowHolders, RowReader};
+use crate::holders::{MAX_READERS, RowHolders, RowReader};
 use crate::layout::{ChainMember, NodeId, ShardChain, ShardId, StoreLayout, SwitchId};
 use crate::message::{
-    Content, CopyChunk, CreatedRow, Forward, GroupStatus, IfMissing, NodeStatus, NumberPool, Operation, OwnerId,
-    Progress, RefusalReason, Reply, ReplyBody, Request, RequestBody, RowRecord, ShardStatus, StatusRequest,
-    StoreMessage,
+    Content, CopyChunk, CreatedRow, Forward, GroupStatus, NodeStatus, Operation, OwnerId, Progress, RowRecord,
+    ShardStatus, StatusRequest, StoreMessage,
 };
 use crate::row::{RowId, RowValues};
 
-use super::{
-    ACKED_WITH_OUTPUTS, MAX_CHAIN, MAX_SHARDS, MalformedMessage, NO_VALUES, Read, WITH_OUTPUTS, WRITE_WITH_OUTPUTS,
-    kind, reason_number,
-};
+use super::compact::{CompactReader, Said};
+use super::{MAX_CHAIN, MAX_SHARDS, MalformedMessage, NO_VALUES, Read, WRITE_WITH_OUTPUTS, kind};
 
 pub(crate) struct MessageReader<'b>(pub &'b [u8]);
 
 impl MessageReader<'_> {
-    fn bytes(&mut self, count: usize) -> Read<&[u8]> {
+    pub(super) fn bytes(&mut self, count: usize) -> Read<&[u8]> {
         let (bytes, rest) = self.0.split_at_checked(count).ok_or(MalformedMessage)?;
         self.0 = rest;
         Ok(bytes)
@@ -65,9 +62,32 @@ impl MessageReader<'_> {
         (0..count).map(|_| read(self)).collect()
     }
 
+    /// Reads a number in groups of 7 bits, the lowest first.
+    pub(super) fn varint(&mut self) -> Read<u64> {
+        let mut value = 0;
+        for shift in (0..u64::BITS).step_by(7) {
+            let byte = self.u8()?;
+            let bits = u64::from(byte & 0x7f);
+            value |= bits << shift;
+            if bits << shift >> shift != bits {
+                return Err(MalformedMessage);
+            }
+            if byte <= 0x7f {
+                return Ok(value);
+            }
+        }
+        Err(MalformedMessage)
+    }
+
     pub fn row(&mut self) -> Read<RowId> {
-        let (group, length) = (self.u64()?, self.u8()?);
-        RowId::new(group, self.bytes(usize::from(length))?).ok_or(MalformedMessage)
+        let group = self.u64()?;
+        self.key_of(group)
+    }
+
+    /// Reads the key of a row of this group.
+    pub(super) fn key_of(&mut self, group: u64) -> Read<RowId> {
+        let length = usize::from(self.u8()?);
+        RowId::new(group, self.bytes(length)?).ok_or(MalformedMessage)
     }
 
     fn values(&mut self) -> Read<Option<RowValues>> {
@@ -77,16 +97,16 @@ impl MessageReader<'_> {
         }
     }
 
-    /// Reads the outputs of a message whose kind indicates them.
-    fn outputs(&mut self, kind: u8) -> Read<Option<CarriedOutputs>> {
-        if kind & WITH_OUTPUTS == 0 {
+    /// Reads the outputs of a message, if its kind indicates them.
+    pub(super) fn outputs(&mut self, are_there: bool) -> Read<Option<CarriedOutputs>> {
+        if !are_there {
             return Ok(None);
         }
         let length = usize::from(self.u16()?);
         CarriedOutputs::new(self.bytes(length)?).map(Some).ok_or(MalformedMessage)
     }
 
-    fn owner(&mut self) -> Read<OwnerId> {
+    pub(super) fn owner(&mut self) -> Read<OwnerId> {
         Ok(OwnerId { switch: SwitchId(self.u32()?), incarnation: self.u64()? })
     }
 
@@ -94,13 +114,13 @@ impl MessageReader<'_> {
         Ok(ChainMember { node: NodeId(self.u32()?), life: self.u64()? })
     }
 
-    pub fn message(&mut self, kind: u8) -> Read<StoreMessage> {
+    /// Reads a message behind those that have said this.
+    pub(super) fn message(&mut self, said: &mut Said) -> Read<StoreMessage> {
+        let kind = self.u8()?;
+        if let Some(message) = (CompactReader { bytes: self, said }).message(kind)? {
+            return Ok(message);
+        }
         Ok(match kind {
-            kind::REQUEST => {
-                let (layout, owner) = (self.u64()?, self.owner()?);
-                StoreMessage::Request(Request { layout, owner, body: self.request()? })
-            }
-            kind::REPLY => StoreMessage::Reply(Reply { owner: self.owner()?, body: self.reply()? }),
             kind::FORWARD => StoreMessage::Forward(self.forward()?),
             kind::PROGRESS => StoreMessage::Progress(Progress {
                 layout: self.u64()?,
@@ -127,84 +147,6 @@ impl MessageReader<'_> {
             2 => Content::Complete,
             _ => return Err(MalformedMessage),
         })
-    }
-
-    fn request(&mut self) -> Read<RequestBody> {
-        Ok(match self.u8()? {
-            0 => RequestBody::Renew { shard: ShardId(self.u16()?), nonce: self.u64()? },
-            1 => {
-                let (row, ask, if_missing) = (self.row()?, self.u64()?, self.if_missing()?);
-                RequestBody::Acquire { row, ask, if_missing, idle_ms: self.u32()?, access: self.access()? }
-            }
-            kind @ (2 | WRITE_WITH_OUTPUTS) => RequestBody::Write {
-                row: self.row()?,
-                epoch: self.u64()?,
-                seq: self.u64()?,
-                values: self.values()?,
-                outputs: self.outputs(kind)?,
-            },
-            3 => RequestBody::Release { row: self.row()?, epoch: self.u64()?, is_idle: self.flag()? },
-            _ => return Err(MalformedMessage),
-        })
-    }
-
-    fn access(&mut self) -> Read<RowAccess> {
-        Ok(match self.u8()? {
-            0 => RowAccess::Read,
-            1 => RowAccess::ReadFirst,
-            2 => RowAccess::Write,
-            _ => return Err(MalformedMessage),
-        })
-    }
-
-    fn if_missing(&mut self) -> Read<IfMissing> {
-        Ok(match self.u8()? {
-            0 => IfMissing::Grant,
-            1 => IfMissing::Refuse,
-            2 => IfMissing::Create(self.values()?.ok_or(MalformedMessage)?),
-            kind @ (3 | 4) => IfMissing::Allocate(NumberPool {
-                first: self.u64()?,
-                last: self.u64()?,
-                bytes: self.u8()?,
-                is_shared: kind == 4,
-            }),
-            _ => return Err(MalformedMessage),
-        })
-    }
-
-    fn reply(&mut self) -> Read<ReplyBody> {
-        Ok(match self.u8()? {
-            0 => ReplyBody::Renewed { shard: ShardId(self.u16()?), nonce: self.u64()? },
-            1 => ReplyBody::Granted {
-                row: self.row()?,
-                ask: self.u64()?,
-                epoch: self.u64()?,
-                seq: self.u64()?,
-                values: self.values()?,
-                is_shared: self.flag()?,
-            },
-            2 => ReplyBody::Refused { row: self.row()?, ask: self.u64()?, reason: self.reason()? },
-            3 => ReplyBody::Recall { row: self.row()?, epoch: self.u64()? },
-            kind @ (4 | ACKED_WITH_OUTPUTS) => ReplyBody::Acked {
-                row: self.row()?,
-                epoch: self.u64()?,
-                seq: self.u64()?,
-                outputs: self.outputs(kind)?,
-            },
-            5 => ReplyBody::Stale { row: self.row()?, epoch: self.u64()? },
-            6 => ReplyBody::Released { row: self.row()?, epoch: self.u64()? },
-            7 => ReplyBody::Probe { row: self.row()?, epoch: self.u64()? },
-            _ => return Err(MalformedMessage),
-        })
-    }
-
-    fn reason(&mut self) -> Read<RefusalReason> {
-        use RefusalReason::{
-            NoSuchRow, PoolExhausted, ReplicaFull, RowContended, ShardContended, StoreFull, TooManyAsks,
-        };
-        let all = [ReplicaFull, TooManyAsks, RowContended, ShardContended, StoreFull, NoSuchRow, PoolExhausted];
-        let number = self.u8()?;
-        all.into_iter().find(|reason| reason_number(*reason) == number).ok_or(MalformedMessage)
     }
 
     fn forward(&mut self) -> Read<Forward> {
@@ -241,7 +183,7 @@ impl MessageReader<'_> {
             }
             2 | WRITE_WITH_OUTPUTS => {
                 let (row, epoch, seq, values) = (self.row()?, self.u64()?, self.u64()?, self.values()?);
-                Operation::Write { owner, row, epoch, seq, values, outputs: self.outputs(kind)? }
+                Operation::Write { owner, row, epoch, seq, values, outputs: self.outputs(kind == WRITE_WITH_OUTPUTS)? }
             }
             3 => Operation::Release { owner, row: self.row()?, epoch: self.u64()? },
             4 => Operation::Miss { owner, row: self.row()?, ask: self.u64()? },

@@ -231,35 +231,38 @@ impl Random {
     }
 }
 
+/// Returns the form of messages in a datagram with this switch at an end, without header and tag.
+fn written(messages: &[StoreMessage], switch: Option<OwnerId>) -> Vec<u8> {
+    let mut datagram = DatagramWriter::new(switch);
+    assert!(messages.iter().all(|message| datagram.append(message, usize::MAX)));
+    datagram.into_bytes().split_off(HEADER_BYTES)
+}
+
 #[test]
 fn messages_round_trip() {
     let mut random = Random::new(1);
     for _ in 0..2_000 {
         let messages = random.list(5, Random::message);
-        let mut bytes = Vec::new();
-        begin_datagram(&mut bytes);
-        for message in &messages {
-            assert!(append_message(&mut bytes, message, usize::MAX));
-        }
-        assert_eq!(read_messages(&bytes[HEADER_BYTES..]), Ok(messages));
+        let switch = random.option(Random::owner);
+        assert_eq!(read_messages(&written(&messages, switch), switch), Ok(messages));
     }
 }
 
 #[test]
 fn a_datagram_is_filled_up_to_its_limit() {
     let message = StoreMessage::LayoutRequest(7);
-    let mut bytes = Vec::new();
-    begin_datagram(&mut bytes);
-    let appended = (0..9).filter(|_| append_message(&mut bytes, &message, HEADER_BYTES + 40)).count();
-    assert_eq!((appended, bytes.len()), (3, HEADER_BYTES + 3 * 11));
-    assert_eq!(read_messages(&bytes[HEADER_BYTES..]).map(|messages| messages.len()), Ok(3));
+    let mut datagram = DatagramWriter::new(None);
+    let appended = (0..9).filter(|_| datagram.append(&message, HEADER_BYTES + 30)).count();
+    let bytes = datagram.into_bytes();
+    assert_eq!((appended, bytes.len()), (3, HEADER_BYTES + 3 * 9));
+    assert_eq!(read_messages(&bytes[HEADER_BYTES..], None).map(|messages| messages.len()), Ok(3));
 }
 
 #[test]
 fn receivers_are_in_the_order_of_their_first_messages() {
     let message = StoreMessage::LayoutRequest(1);
     let to = [3, 1, 3, 2, 1].map(|receiver| (receiver, message.clone()));
-    let receivers: Vec<i32> = datagrams(&to).into_iter().map(|(receiver, _)| receiver).collect();
+    let receivers: Vec<i32> = datagrams(&to, |_| None).into_iter().map(|(receiver, _)| receiver).collect();
     assert_eq!(receivers, [3, 1, 2]);
 }
 
@@ -269,7 +272,7 @@ fn malformed_datagrams_are_refused_without_panic() {
     let mut refused = 0;
     for _ in 0..20_000 {
         let mut bytes = datagram(&random.message()).split_off(HEADER_BYTES);
-        assert!(read_messages(&bytes[..bytes.len() - 1]).is_err(), "a part of a message is none");
+        assert!(read_messages(&bytes[..bytes.len() - 1], None).is_err(), "a part of a message is none");
         for _ in 0..=random.rng.below(3) {
             let at = random.rng.below(bytes.len() as u64) as usize;
             match random.rng.below(3) {
@@ -281,24 +284,70 @@ fn malformed_datagrams_are_refused_without_panic() {
                 break;
             }
         }
-        match read_messages(&bytes) {
+        match read_messages(&bytes, None) {
             Err(MalformedMessage) => refused += 1,
-            // The parsed messages are complete: they emit the same bytes.
-            Ok(messages) => {
-                let mut again = Vec::new();
-                begin_datagram(&mut again);
-                messages.iter().for_each(|message| _ = append_message(&mut again, message, usize::MAX));
-                assert_eq!(again[HEADER_BYTES..], bytes);
-            }
+            // The parsed messages are complete: written again, they are the same.
+            Ok(messages) => assert_eq!(read_messages(&written(&messages, None), None), Ok(messages)),
         }
     }
     assert!(refused > 5_000, "{refused}");
-    for bytes in [&b"\x00"[..], b"\x00\x00", b"\x00\x00\x07", b"\xff\xff\x05"] {
-        assert!(read_messages(bytes).is_err());
+    // Kinds that are not used, a flag where it has no meaning, and an owner, a layout and a group that nothing has said.
+    let writes = written(&[write_of(RowId::of_index(1, 1), 1)], None);
+    let owner_and_layout = &writes[1..14];
+    for bytes in [
+        &b"\x00"[..],
+        b"\x0e\x00",
+        b"\x1f\x00",
+        b"\x87\x00\x00\x00\x00\x00\x00\x00\x00",
+        b"\x2b\x01",
+        &[&[0x4b], owner_and_layout].concat(),
+        &[&[0x8b], owner_and_layout, &[4, 0, 0, 0, 1, 1, 1, 0]].concat(),
+        &[&[0x89], owner_and_layout, &[0; 9]].concat(),
+    ] {
+        assert_eq!(read_messages(bytes, None), Err(MalformedMessage), "{bytes:x?}");
+    }
+    // Numbers that are longer than 64 bits.
+    for last in [0x02, 0x81] {
+        let layout = [&[0xff; 9][..], &[last, 0]].concat();
+        assert_eq!(
+            read_messages(&[&[0x09], &owner_and_layout[..12], &layout[..], &[0; 9]].concat(), None),
+            Err(MalformedMessage)
+        );
     }
     // A count that promises more than is there takes no memory.
-    let many = [&b"\x00\x0c\x05"[..], &[0; 8], &[0xff, 0xff], &[0; 2]].concat();
-    assert_eq!(read_messages(&many), Err(MalformedMessage));
+    let many = [&b"\x05"[..], &[0; 8], &[0xff, 0xff], &[0; 2]].concat();
+    assert_eq!(read_messages(&many, None), Err(MalformedMessage));
+}
+
+/// Returns a write of 8 bytes by the first switch.
+fn write_of(row: RowId, seq: u64) -> StoreMessage {
+    let owner = OwnerId { switch: SwitchId(1), incarnation: 7 };
+    let body = RequestBody::Write { row, epoch: 1, seq, values: RowValues::new(&[1; 8]), outputs: None };
+    StoreMessage::Request(Request { layout: 1, owner, body })
+}
+
+#[test]
+fn messages_leave_out_what_the_datagram_has_said() {
+    let switch = Some(OwnerId { switch: SwitchId(1), incarnation: 7 });
+    let lengths = |messages: &[StoreMessage], switch| {
+        (1..=messages.len()).map(|count| written(&messages[..count], switch).len()).collect::<Vec<_>>()
+    };
+    // A kind, the owner, the layout, the group, the key, epoch, number and values.
+    let one = 1 + 12 + 1 + 8 + 5 + 1 + 1 + 9;
+    let rows = [(1, 1), (1, 2), (2, 3)].map(|(group, index)| write_of(RowId::of_index(group, index), 1));
+    let next = one - 12 - 1 - 8;
+    assert_eq!(lengths(&rows, None), [one, one + next, one + next + next + 8]);
+    assert_eq!(lengths(&rows, switch), [one - 12, one - 12 + next, one - 12 + next + next + 8]);
+    // Another owner is written, and so is one after it.
+    let stranger = OwnerId { switch: SwitchId(1), incarnation: 8 };
+    let acked = |owner| {
+        let row = RowId::of_index(1, 1);
+        StoreMessage::Reply(Reply { owner, body: ReplyBody::Acked { row, epoch: 1, seq: 300, outputs: None } })
+    };
+    let owner = switch.expect("it was just set");
+    let (first, again) = (1 + 8 + 5 + 1 + 2, 1 + 5 + 1 + 2);
+    let expected = [first, first + again, first + 2 * again + 12, first + 3 * again + 24];
+    assert_eq!(lengths(&[acked(owner), acked(owner), acked(stranger), acked(owner)], switch), expected);
 }
 
 #[test]
@@ -361,6 +410,6 @@ fn outputs_with_all_the_room_make_the_longest_message_a_full_datagram() {
     }
     let long = RowValues::new(&[1; 1024]);
     let row = RowId::new(1, &[7; 39]).unwrap();
-    assert_eq!(room_for_outputs(&row, long.as_ref(), MAX_PAYLOAD), 1400 - 137 - 39 - 1024);
+    assert_eq!(room_for_outputs(&row, long.as_ref(), MAX_PAYLOAD), 1400 - 129 - 39 - 1024);
     assert_eq!(room_for_outputs(&row, long.as_ref(), 1000), 0);
 }

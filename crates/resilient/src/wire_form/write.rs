@@ -1,15 +1,16 @@
 //! Writes messages.
 
 use crate::carried::CarriedOutputs;
-use crate::holders::{RowAccess, RowHolders, RowReader};
+use crate::holders::{RowHolders, RowReader};
 use crate::layout::{ChainMember, StoreLayout};
 use crate::message::{
-    Content, CopyChunk, CreatedRow, Forward, GroupStatus, IfMissing, NodeStatus, NumberPool, Operation, OwnerId,
-    Progress, Reply, ReplyBody, Request, RequestBody, RowRecord, ShardStatus, StatusRequest, StoreMessage,
+    Content, CopyChunk, CreatedRow, Forward, GroupStatus, NodeStatus, Operation, OwnerId, Progress, RowRecord,
+    ShardStatus, StatusRequest, StoreMessage,
 };
 use crate::row::{RowId, RowValues};
 
-use super::{NO_VALUES, WITH_OUTPUTS, kind, reason_number};
+use super::compact::{CompactWriter, Said};
+use super::{NO_VALUES, WRITE_WITH_OUTPUTS, kind};
 
 pub(crate) struct MessageWriter<'b>(pub &'b mut Vec<u8>);
 
@@ -30,8 +31,21 @@ impl MessageWriter<'_> {
         self.0.extend(value.to_be_bytes());
     }
 
+    /// Writes a number in groups of 7 bits, the lowest first; the last one has no high bit.
+    pub(super) fn varint(&mut self, mut value: u64) {
+        while value > 0x7f {
+            self.u8(value as u8 | 0x80);
+            value >>= 7;
+        }
+        self.u8(value as u8);
+    }
+
     pub fn row(&mut self, row: &RowId) {
         self.u64(row.group());
+        self.key(row);
+    }
+
+    pub(super) fn key(&mut self, row: &RowId) {
         self.u8(row.key().len() as u8);
         self.0.extend(row.key());
     }
@@ -46,19 +60,14 @@ impl MessageWriter<'_> {
         }
     }
 
-    /// Writes the kind of a message that may have outputs.
-    fn kind(&mut self, kind: u8, outputs: Option<&CarriedOutputs>) {
-        self.u8(if outputs.is_some() { kind | WITH_OUTPUTS } else { kind });
-    }
-
-    fn outputs(&mut self, outputs: Option<&CarriedOutputs>) {
+    pub(super) fn outputs(&mut self, outputs: Option<&CarriedOutputs>) {
         if let Some(outputs) = outputs {
             self.u16(outputs.bytes().len() as u16);
             self.0.extend(outputs.bytes());
         }
     }
 
-    fn owner(&mut self, owner: OwnerId) {
+    pub(super) fn owner(&mut self, owner: OwnerId) {
         self.u32(owner.switch.0);
         self.u64(owner.incarnation);
     }
@@ -68,19 +77,11 @@ impl MessageWriter<'_> {
         self.u64(member.life);
     }
 
-    pub fn message(&mut self, message: &StoreMessage) {
+    /// Writes a message behind those that have said this.
+    pub(super) fn message(&mut self, message: &StoreMessage, said: &mut Said) {
         match message {
-            StoreMessage::Request(Request { layout, owner, body }) => {
-                self.u8(kind::REQUEST);
-                self.u64(*layout);
-                self.owner(*owner);
-                self.request(body);
-            }
-            StoreMessage::Reply(Reply { owner, body }) => {
-                self.u8(kind::REPLY);
-                self.owner(*owner);
-                self.reply(body);
-            }
+            StoreMessage::Request(request) => CompactWriter { bytes: self, said }.request(request),
+            StoreMessage::Reply(reply) => CompactWriter { bytes: self, said }.reply(reply),
             StoreMessage::Forward(forward) => {
                 self.u8(kind::FORWARD);
                 self.forward(forward);
@@ -124,99 +125,6 @@ impl MessageWriter<'_> {
             }
             Content::Complete => self.u8(2),
         }
-    }
-
-    fn request(&mut self, body: &RequestBody) {
-        match body {
-            RequestBody::Renew { shard, nonce } => {
-                self.u8(0);
-                self.u16(shard.0);
-                self.u64(*nonce);
-            }
-            RequestBody::Acquire { row, ask, if_missing, idle_ms, access } => {
-                self.u8(1);
-                self.row(row);
-                self.u64(*ask);
-                self.if_missing(if_missing);
-                self.u32(*idle_ms);
-                self.u8(match access {
-                    RowAccess::Read => 0,
-                    RowAccess::ReadFirst => 1,
-                    RowAccess::Write => 2,
-                });
-            }
-            RequestBody::Write { row, epoch, seq, values, outputs } => {
-                self.kind(2, outputs.as_ref());
-                self.row(row);
-                self.u64(*epoch);
-                self.u64(*seq);
-                self.values(values.as_ref());
-                self.outputs(outputs.as_ref());
-            }
-            RequestBody::Release { row, epoch, is_idle } => {
-                self.row_and_epoch(3, row, *epoch);
-                self.u8(u8::from(*is_idle));
-            }
-        }
-    }
-
-    fn if_missing(&mut self, if_missing: &IfMissing) {
-        match if_missing {
-            IfMissing::Grant => self.u8(0),
-            IfMissing::Refuse => self.u8(1),
-            IfMissing::Create(values) => {
-                self.u8(2);
-                self.values(Some(values));
-            }
-            IfMissing::Allocate(NumberPool { first, last, bytes, is_shared }) => {
-                self.u8(if *is_shared { 4 } else { 3 });
-                self.u64(*first);
-                self.u64(*last);
-                self.u8(*bytes);
-            }
-        }
-    }
-
-    fn reply(&mut self, body: &ReplyBody) {
-        match body {
-            ReplyBody::Renewed { shard, nonce } => {
-                self.u8(0);
-                self.u16(shard.0);
-                self.u64(*nonce);
-            }
-            ReplyBody::Granted { row, ask, epoch, seq, values, is_shared } => {
-                self.u8(1);
-                self.row(row);
-                self.u64(*ask);
-                self.u64(*epoch);
-                self.u64(*seq);
-                self.values(values.as_ref());
-                self.u8(u8::from(*is_shared));
-            }
-            ReplyBody::Refused { row, ask, reason } => {
-                self.u8(2);
-                self.row(row);
-                self.u64(*ask);
-                self.u8(reason_number(*reason));
-            }
-            ReplyBody::Recall { row, epoch } => self.row_and_epoch(3, row, *epoch),
-            ReplyBody::Acked { row, epoch, seq, outputs } => {
-                self.kind(4, outputs.as_ref());
-                self.row(row);
-                self.u64(*epoch);
-                self.u64(*seq);
-                self.outputs(outputs.as_ref());
-            }
-            ReplyBody::Stale { row, epoch } => self.row_and_epoch(5, row, *epoch),
-            ReplyBody::Released { row, epoch } => self.row_and_epoch(6, row, *epoch),
-            ReplyBody::Probe { row, epoch } => self.row_and_epoch(7, row, *epoch),
-        }
-    }
-
-    fn row_and_epoch(&mut self, kind: u8, row: &RowId, epoch: u64) {
-        self.u8(kind);
-        self.row(row);
-        self.u64(epoch);
     }
 
     fn forward(&mut self, forward: &Forward) {
@@ -271,7 +179,7 @@ impl MessageWriter<'_> {
                 self.u64(*ask);
             }
             Operation::Write { owner, row, epoch, seq, values, outputs } => {
-                self.kind(2, outputs.as_ref());
+                self.u8(if outputs.is_some() { WRITE_WITH_OUTPUTS } else { 2 });
                 self.owner(*owner);
                 self.row(row);
                 self.u64(*epoch);

@@ -7,7 +7,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
 use resilient::message::{IfMissing, ReplyBody, Request, RequestBody};
-use resilient::sealed::{HEADER_BYTES, TAG_BYTES};
+use resilient::sealed::TAG_BYTES;
 use resilient::{DatagramSealer, OwnerId, Peer, RowAccess, RowId, RowValues, ShardId, StoreMessage};
 use resilient_store::Cluster;
 use switch::Time;
@@ -223,14 +223,7 @@ pub fn write_length(bytes: usize) -> usize {
 
 /// Returns the number of messages in a sealed datagram.
 fn count_messages(datagram: &[u8]) -> u64 {
-    let end = datagram.len().saturating_sub(TAG_BYTES);
-    let mut rest = datagram.get(HEADER_BYTES..end).unwrap_or_default();
-    let mut count = 0;
-    while let Some((head, after)) = rest.split_first_chunk::<3>() {
-        rest = after.get(usize::from(u16::from_be_bytes([head[0], head[1]]))..).unwrap_or_default();
-        count += 1;
-    }
-    count
+    resilient::sealed::peek(datagram).map_or(0, |messages| messages.len() as u64)
 }
 
 /// Sends requests to an address, with at most `window` of them under way, for at most `time`. `count` returns the

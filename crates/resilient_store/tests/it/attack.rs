@@ -87,7 +87,8 @@ impl Attacker {
                 let layout = Arc::new(StoreLayout::new(u64::MAX, vec![chain]));
                 let mut forged = wire_form::datagram(&StoreMessage::Layout(layout));
                 forged[..HEADER_BYTES].copy_from_slice(&bytes[..HEADER_BYTES]);
-                forged[3] = 0;
+                // A datagram with messages, even if a hello was recorded.
+                forged[3] &= !1;
                 let counter = [1_u64, 100, 1_000, 1_000_000][self.random.below(4)] + self.random.0 % 100;
                 forged[COUNTER].copy_from_slice(&counter.to_be_bytes());
                 forged.extend([7; TAG_BYTES]);

@@ -88,9 +88,10 @@ pub fn connect(
     };
     let number = member.peer.switch().expect("switches have switch numbers");
     let config = ResilientConfig { replica: cluster.replica_config(), ..ResilientConfig::default() };
-    let wrapped = ResilientSwitch::new(switch, config, cluster.first_layout(), (number, random_number()));
+    let start = random_number();
+    let wrapped = ResilientSwitch::new(switch, config, cluster.first_layout(), (number, start));
     let mut wrapped = wrapped.unwrap_or_else(|error| panic!("the program was tried before: {error}"));
-    wrapped.carry_in_band(routes.clone(), cluster.sealer(member.peer, random_number()));
+    wrapped.carry_in_band(routes.clone(), cluster.sealer(member.peer, start));
     InBandSwitch::resilient(wrapped)
 }
 

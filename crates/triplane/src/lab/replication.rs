@@ -171,11 +171,10 @@ impl Replication {
         let replica = ReplicaConfig { lease_ns: self.lease_ns, hold: self.hold, ..ReplicaConfig::default() };
         let config = ResilientConfig { replica, ..ResilientConfig::default() };
         let mut random = SplitMix64::new(seed ^ (at as u64) << 32 ^ life);
-        let identity = (SwitchId(at as u32), random.next_u64());
-        let wrapped = ResilientSwitch::new(switch, config, Arc::clone(&self.layout), identity);
+        let (number, start) = (SwitchId(at as u32), random.next_u64());
+        let wrapped = ResilientSwitch::new(switch, config, Arc::clone(&self.layout), (number, start));
         let mut wrapped = wrapped.unwrap_or_else(|error| panic!("the program was tried before: {error}"));
-        let sealer = self.sealer(Peer::Switch(SwitchId(at as u32)), random.next_u64(), seed);
-        wrapped.carry_in_band(self.switches[&at].clone(), sealer);
+        wrapped.carry_in_band(self.switches[&at].clone(), self.sealer(Peer::Switch(number), start, seed));
         wrapped
     }
 

@@ -229,7 +229,7 @@ impl StoreConnection {
     /// Connects a switch. Its state is replicated from now on.
     pub fn connect(mut self, switch: Switch, output: &Output) -> Result<(ResilientSwitch<Switch>, StoreHook), Failure> {
         let config = ResilientConfig { replica: self.cluster.replica_config(), ..ResilientConfig::default() };
-        let identity = (self.number, resilient_store::random_number());
+        let identity = (self.number, self.hook.start());
         let switch = ResilientSwitch::new(switch, config, self.cluster.first_layout(), identity)
             .map_err(|error| Failure::Input(error.to_string()))?;
         self.hook.on_notice(notices(output));
