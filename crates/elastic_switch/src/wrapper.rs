@@ -512,7 +512,8 @@ fn table_config(form: &EntryForm, config: &ElasticConfig) -> TableConfig {
         first_epoch: 1,
         sketch: SketchConfig::default(),
         cache: CacheConfig { entries: form.settings.cache as usize, ..CacheConfig::default() },
-        // The ledger has accepted what the table gets, so nothing may be refused here.
+        // The ledger has accepted what the table gets, so nothing may be refused here. Changes that wait are no more
+        // than twice the entries, as there is one for each.
         limits: TableLimits { lookups, changes: usize::MAX, stash: usize::MAX, ..TableLimits::default() },
         mutation: ElasticMutation::default(),
     }

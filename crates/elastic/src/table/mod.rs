@@ -334,6 +334,11 @@ impl<P> ElasticTable<P> {
         self.overlay.len()
     }
 
+    /// Returns the number of accepted changes whose writes have not begun.
+    pub fn queued_changes(&self) -> usize {
+        self.changes.len()
+    }
+
     /// Whether a key is cached.
     pub fn is_cached(&self, key: &[u8]) -> bool {
         self.cache.get(key).is_some()

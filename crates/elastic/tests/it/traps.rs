@@ -356,6 +356,39 @@ fn accepted_writes_in_progress_are_bounded() {
 }
 
 #[test]
+fn changes_that_a_server_does_not_acknowledge_are_bounded_by_the_entries() {
+    let limits = TableLimits { changes: usize::MAX, operations: 4, ..Default::default() };
+    let mut rig = TableRig::new(TableConfig { limits, ..config() });
+    (0..50).for_each(|number| rig.insert(&[0, number], 0));
+    rig.settle();
+    for round in 1..=200u8 {
+        for number in 0..50 {
+            rig.table.modify(key(&[0, number]), &[0, 0, round]).expect("it exists");
+            rig.insert(&[round, number], number);
+        }
+        rig.table.work(10_000);
+        rig.collect();
+        for number in (0..50).filter(|number| round < 200 || *number > 0) {
+            rig.table.delete(key(&[round, number])).expect("it exists");
+        }
+        rig.table.delete(key(&[0, 49])).expect("it exists");
+        rig.insert(&[0, 49], round);
+        let waiting = (rig.table.queued_changes(), rig.table.overlay_len());
+        assert!(waiting.0 <= 200 && waiting.1 <= 200, "{waiting:?} in round {round}");
+    }
+    rig.settle();
+    assert_eq!((rig.table.queued_changes(), rig.table.is_settled(), rig.table.len()), (0, true, 51));
+    (0..50).for_each(|number| rig.lookup(&[0, number], number.into()));
+    [[200, 0], [200, 1], [7, 0]].iter().zip(50..).for_each(|(key, packet)| rig.lookup(key, packet));
+    rig.settle();
+    let mut answers = rig.take();
+    answers.sort_by_key(|(packet, _)| *packet);
+    let (old, new) = answers.split_at(50);
+    assert!(old.iter().all(|(_, outcome)| *outcome == hit(200)), "{old:?}");
+    assert_eq!(new, [(50, hit(0)), (51, LookupOutcome::Miss), (52, LookupOutcome::Miss)]);
+}
+
+#[test]
 fn a_torn_cell_is_read_again_a_bounded_number_of_times() {
     let limits = TableLimits { rereads: 2, ..Default::default() };
     let mut rig = TableRig::new(TableConfig { limits, ..config() });
