@@ -16,8 +16,7 @@ use elastic::{
 use engine::{RowState, StateRow};
 use ir::Program;
 use rdma::setup::ConnectRefusal;
-use rdma::{MemorySession, MemorySessionConfig, RequesterConfig, RequesterCounts, SessionEvent};
-use rng::SplitMix64;
+use rdma::{MemorySession, MemorySessionConfig, NumberSource, RequesterConfig, RequesterCounts, SessionEvent};
 use switch::{DropReason, Frame, RowSwitch, Time};
 use wire::roce::Mtu;
 
@@ -133,7 +132,7 @@ pub struct ElasticSwitch<S> {
     pub(crate) inner: S,
     tables: Vec<RemoteTable>,
     pub(crate) servers: ServerSessions,
-    random: SplitMix64,
+    random: Box<dyn NumberSource + Send>,
     /// Entries in the tables inside, in the order in which they are looked at.
     residents: BTreeSet<StateRow>,
     sweep: VecDeque<StateRow>,
@@ -149,8 +148,8 @@ pub struct ElasticSwitch<S> {
 
 impl<S: RowSwitch> ElasticSwitch<S> {
     /// Wraps a switch whose program has elastic tables. Their existing entries move to the servers. `secret`
-    /// authenticates memory; it is random and known to nobody else. Numbers that others see are drawn from `seed`,
-    /// which must not tell the secret.
+    /// authenticates memory; it is random and known to nobody else. Numbers that others see are drawn from `random`,
+    /// a cryptographic generator.
     ///
     /// # Errors
     /// If the program has no such tables, or the configuration does not fit.
@@ -158,7 +157,7 @@ impl<S: RowSwitch> ElasticSwitch<S> {
         mut inner: S,
         config: &ElasticConfig,
         secret: [u64; 2],
-        seed: u64,
+        random: Box<dyn NumberSource + Send>,
     ) -> Result<ElasticSwitch<S>, ElasticError> {
         let program = std::sync::Arc::clone(inner.program());
         let forms = EntryForm::all(&program);
@@ -172,7 +171,6 @@ impl<S: RowSwitch> ElasticSwitch<S> {
         if !(1..=MAX_REPLICAS.min(count as u32)).contains(&config.replicas) {
             return Err(ElasticError::Replicas(config.replicas));
         }
-        let random = SplitMix64::new(seed);
         let secret = CellSecret { k0: secret[0], k1: secret[1] };
         inner.own_rows(config.max_parked);
         let mut tables = Vec::new();
@@ -265,7 +263,7 @@ impl<S: RowSwitch> ElasticSwitch<S> {
     /// Does everything that can be done now.
     fn advance(&mut self, now: Time, output: &mut Vec<Frame>) {
         let (servers, random) = (&mut self.servers, &mut self.random);
-        servers.iter_mut().for_each(|session| session.tick(now, random));
+        servers.iter_mut().for_each(|session| session.tick(now, &mut **random));
         for _ in 0..MAX_ROUNDS {
             self.take_changes();
             self.take_awaited(now, output);

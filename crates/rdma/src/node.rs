@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
-use rng::SplitMix64;
 use wire::checksum::Addresses;
 use wire::ethernet;
 
@@ -11,6 +10,7 @@ use crate::endpoint::QpNumber;
 use crate::frame::Receipt;
 use crate::memory::{AccessRights, MemoryKey, ProtectionDomain};
 use crate::path::FramePath;
+use crate::random::NumberSource;
 use crate::responder::{MAX_BATCH, Responder, ResponderConfig, ResponderCounts};
 use crate::setup::{self, ConnectRefusal, ConnectReply, ConnectRequest, MemoryGrant, SetupFrame};
 use crate::sink::FrameSink;
@@ -79,7 +79,7 @@ impl MemoryNode {
     ///
     /// # Panics
     /// Panics if there are more frames.
-    pub fn on_frames(&mut self, rng: &mut SplitMix64, frames: &[&[u8]], sink: &mut impl FrameSink) {
+    pub fn on_frames(&mut self, rng: &mut dyn NumberSource, frames: &[&[u8]], sink: &mut impl FrameSink) {
         let mut others = [false; MAX_BATCH];
         self.responder.on_frames(frames, sink, |index, receipt| others[index] = receipt == Receipt::NotOurs);
         // The switch of a queue pair that failed opens another connection, which closes this one.
@@ -90,7 +90,7 @@ impl MemoryNode {
     }
 
     /// Processes a frame that is not for one of its queue pairs.
-    fn on_setup_frame(&mut self, rng: &mut SplitMix64, frame: &[u8], sink: &mut impl FrameSink) {
+    fn on_setup_frame(&mut self, rng: &mut dyn NumberSource, frame: &[u8], sink: &mut impl FrameSink) {
         let is_ours = |it: &SetupFrame<'_>| it.destination == self.config.address && self.is_sender(it);
         let Some(received) = SetupFrame::parse(frame).filter(is_ours) else { return };
         let Some(request) = ConnectRequest::parse(received.payload) else { return };
@@ -115,7 +115,7 @@ impl MemoryNode {
         is_unicast_mac && is_host && mac != self.config.mac && address != self.config.address
     }
 
-    fn connect(&mut self, rng: &mut SplitMix64, from: &SetupFrame<'_>, request: &ConnectRequest) -> ConnectReply {
+    fn connect(&mut self, rng: &mut dyn NumberSource, from: &SetupFrame<'_>, request: &ConnectRequest) -> ConnectReply {
         let owner = (from.source, request.slot);
         let known = self.loans.get(&owner);
         if let Some(known) = known.filter(|known| known.nonce == request.nonce) {
@@ -150,7 +150,7 @@ impl MemoryNode {
 
     fn lend(
         &mut self,
-        rng: &mut SplitMix64,
+        rng: &mut dyn NumberSource,
         from: &SetupFrame<'_>,
         request: &ConnectRequest,
     ) -> Result<MemoryGrant, ConnectRefusal> {

@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 use std::net::Ipv4Addr;
 
-use rng::SplitMix64;
 use switch::Time;
 use wire::checksum::Addresses;
 use wire::ethernet;
@@ -13,6 +12,7 @@ use crate::endpoint::{QpEndpoint, QpNumber};
 use crate::frame::Receipt;
 use crate::memory::MemoryKey;
 use crate::path::FramePath;
+use crate::random::NumberSource;
 use crate::requester::{
     FailureReason, MemoryRange, RequestOutcome, RequestRefusal, Requester, RequesterConfig, RequesterCounts,
 };
@@ -148,7 +148,7 @@ impl MemorySession {
     }
 
     /// Performs due work: retransmits or fails READs and WRITEs, repeats requests for memory, and opens connections.
-    pub fn tick(&mut self, now: Time, rng: &mut SplitMix64) {
+    pub fn tick(&mut self, now: Time, rng: &mut dyn NumberSource) {
         self.requester.tick(now);
         for slot in 0..self.connections.len() {
             match self.connections[slot].state {
@@ -160,7 +160,7 @@ impl MemorySession {
         }
     }
 
-    fn open(&mut self, now: Time, slot: usize, rng: &mut SplitMix64) {
+    fn open(&mut self, now: Time, slot: usize, rng: &mut dyn NumberSource) {
         let MemorySessionConfig { mac, address, server, mtu, .. } = self.config;
         let path = FramePath::new(mac, ethernet::Address::BROADCAST, Addresses::V4(address, server), mtu);
         // There is a place: a session has few connections, and closes those that failed.

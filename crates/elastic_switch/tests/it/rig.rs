@@ -144,7 +144,8 @@ impl Rig {
         config.max_parked = settings.max_parked;
         let mut random = SplitMix64::new(settings.seed);
         let secret = [random.next_u64(), random.next_u64()];
-        let switch = ElasticSwitch::new(switch, &config, secret, random.next_u64()).expect("the program has tables");
+        let switch = ElasticSwitch::new(switch, &config, secret, Box::new(SplitMix64::new(random.next_u64())))
+            .expect("the program has tables");
         let servers = (0..settings.servers).map(|server| Some(node(server))).collect();
         let (wires, last, left) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
         Rig { settings, switch, servers, random, now: Time::ZERO, wires, last, sent: 0, left }

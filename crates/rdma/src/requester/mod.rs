@@ -17,6 +17,7 @@ use crate::frame::{Receipt, ReceivedPacket};
 use crate::memory::MemoryKey;
 use crate::mutant::{Mutant, Mutation};
 use crate::path::FramePath;
+use crate::random::NumberSource;
 use crate::sink::FrameSink;
 
 use queue_pair::{QpState, RequesterQp};
@@ -215,7 +216,7 @@ impl Requester {
     ///
     /// # Errors
     /// Returns an error if there are too many.
-    pub fn open(&mut self, rng: &mut SplitMix64, path: FramePath) -> Result<QpEndpoint, RequestRefusal> {
+    pub fn open(&mut self, rng: &mut dyn NumberSource, path: FramePath) -> Result<QpEndpoint, RequestRefusal> {
         let slot = endpoint::free_slot(&mut self.queue_pairs).ok_or(RequestRefusal::TooManyQueuePairs)?;
         let mut number = endpoint::draw_number(rng, slot);
         let mut psn = endpoint::draw_psn(rng);

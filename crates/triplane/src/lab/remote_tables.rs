@@ -79,8 +79,9 @@ impl RemoteTables {
     /// Wraps a switch, in its life `life` of a run with this seed.
     pub fn wrap<S: RowSwitch>(&self, at: usize, switch: S, (seed, life): (u64, u64)) -> ElasticSwitch<S> {
         let mut random = SplitMix64::new(seed ^ (at as u64) << 32 ^ life);
-        let wrapped =
-            ElasticSwitch::new(switch, &self.switches[&at], [random.next_u64(), random.next_u64()], random.next_u64());
+        let secret = [random.next_u64(), random.next_u64()];
+        let numbers = Box::new(SplitMix64::new(random.next_u64()));
+        let wrapped = ElasticSwitch::new(switch, &self.switches[&at], secret, numbers);
         wrapped.unwrap_or_else(|error| panic!("the switch was planned: {error}"))
     }
 
