@@ -31,6 +31,8 @@ pub struct MemoryNodeConfig {
 /// Memory that is lent.
 #[derive(Debug)]
 struct Loan {
+    /// Random number, which a request that replaces the loan must name.
+    id: u64,
     nonce: u64,
     bytes: u64,
     number: QpNumber,
@@ -121,6 +123,9 @@ impl MemoryNode {
         if let Some(known) = known.filter(|known| known.nonce == request.nonce) {
             return known.reply;
         }
+        if let Some(known) = known.filter(|known| known.id != request.replaces) {
+            return ConnectReply { nonce: request.nonce, result: Err(ConnectRefusal::Occupied { loan: known.id }) };
+        }
         // A request that is refused leaves the connection that it would replace.
         let result = match self.refusal(known.map_or((0, 0), |known| (1, known.bytes)), request) {
             Some(refusal) => Err(refusal),
@@ -132,7 +137,8 @@ impl MemoryNode {
         self.refused += u64::from(result.is_err());
         let reply = ConnectReply { nonce: request.nonce, result };
         if let Ok(MemoryGrant { endpoint, key }) = result {
-            let loan = Loan { nonce: request.nonce, bytes: request.bytes, number: endpoint.number, key, reply };
+            let (id, nonce, bytes) = (rng.next_u64(), request.nonce, request.bytes);
+            let loan = Loan { id, nonce, bytes, number: endpoint.number, key, reply };
             self.loans.insert(owner, loan);
             self.lent_bytes += request.bytes;
         }

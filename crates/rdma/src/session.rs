@@ -54,12 +54,20 @@ enum WaitingRequest {
     Write { token: u64, address: u64, data: Vec<u8> },
 }
 
+/// A request for memory that has no reply. The switch's queue pair is open.
+#[derive(Clone, Copy, Debug)]
+struct PendingConnect {
+    nonce: u64,
+    endpoint: QpEndpoint,
+    /// The loan to replace, as far as it is known.
+    replaces: u64,
+}
+
 #[derive(Clone, Copy, Debug)]
 enum ConnectionState {
-    /// The request with this nonce is repeated at this time. The switch's queue pair is open.
+    /// The request is repeated at this time.
     Asking {
-        nonce: u64,
-        endpoint: QpEndpoint,
+        request: PendingConnect,
         at: Time,
     },
     Up {
@@ -154,7 +162,7 @@ impl MemorySession {
             match self.connections[slot].state {
                 ConnectionState::Up { .. } => {}
                 ConnectionState::Down { until } if until <= now => self.open(now, slot, rng),
-                ConnectionState::Asking { nonce, endpoint, at } if at <= now => self.ask(now, slot, nonce, endpoint),
+                ConnectionState::Asking { request, at } if at <= now => self.ask(now, slot, request),
                 ConnectionState::Down { .. } | ConnectionState::Asking { .. } => {}
             }
         }
@@ -165,16 +173,17 @@ impl MemorySession {
         let path = FramePath::new(mac, ethernet::Address::BROADCAST, Addresses::V4(address, server), mtu);
         // There is a place: a session has few connections, and closes those that failed.
         if let Ok(endpoint) = self.requester.open(rng, path) {
-            self.ask(now, slot, rng.next_u64(), endpoint);
+            self.ask(now, slot, PendingConnect { nonce: rng.next_u64(), endpoint, replaces: 0 });
         }
     }
 
-    fn ask(&mut self, now: Time, slot: usize, nonce: u64, endpoint: QpEndpoint) {
+    fn ask(&mut self, now: Time, slot: usize, request: PendingConnect) {
         let MemorySessionConfig { mac, address, server, mtu, retry_ns, .. } = self.config;
         let connection = &mut self.connections[slot];
         let at = now.after_ns(retry_ns);
-        connection.state = ConnectionState::Asking { nonce, endpoint, at };
-        let request = ConnectRequest { nonce, slot: slot as u32, endpoint, mtu, bytes: connection.bytes };
+        connection.state = ConnectionState::Asking { request, at };
+        let (PendingConnect { nonce, endpoint, replaces }, bytes) = (request, connection.bytes);
+        let request = ConnectRequest { nonce, slot: slot as u32, endpoint, mtu, bytes, replaces };
         let destination = ethernet::Address::BROADCAST;
         let ethernet = ethernet::Repr { destination, source: mac, ethertype: ethernet::IPV4 };
         self.setup_frames.push_back(setup::frame(ethernet, address, server, &request.to_bytes()));
@@ -196,12 +205,13 @@ impl MemorySession {
 
     fn on_reply(&mut self, now: Time, server: ethernet::Address, reply: &ConnectReply) {
         let asked = self.connections.iter_mut().enumerate().find_map(|(slot, connection)| match connection.state {
-            ConnectionState::Asking { nonce, endpoint, .. } if nonce == reply.nonce => {
-                Some((slot, connection, endpoint))
+            ConnectionState::Asking { request, .. } if request.nonce == reply.nonce => {
+                Some((slot, connection, request))
             }
             _ => None,
         });
-        let Some((slot, connection, endpoint)) = asked else { return };
+        let Some((slot, connection, request)) = asked else { return };
+        let endpoint = request.endpoint;
         match reply.result {
             Ok(grant) => {
                 self.requester.set_destination(endpoint.number, server);
@@ -209,6 +219,12 @@ impl MemorySession {
                     connection.state = ConnectionState::Up { number: endpoint.number, key: grant.key };
                     self.refusal = None;
                     self.changes.push_back(SessionEvent::Up(slot as u32));
+                }
+            }
+            Err(ConnectRefusal::Occupied { loan }) => {
+                // Another reply to the same attempt is a copy.
+                if loan != request.replaces {
+                    self.ask(now, slot, PendingConnect { replaces: loan, ..request });
                 }
             }
             Err(refusal) => {

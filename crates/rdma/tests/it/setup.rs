@@ -125,6 +125,28 @@ fn a_request_that_is_refused_leaves_the_connection_that_it_would_replace() {
 }
 
 #[test]
+fn a_late_copy_of_a_request_leaves_the_connection_that_followed_it() {
+    let (mut first, mut now, mut node) = (session(1, &[64]), Time::ZERO, node(1 << 20, 8));
+    let (mut rng, mut requests) = (SplitMix64::new(3), FrameList::default());
+    first.tick(now, &mut rng);
+    first.transmit(now, &mut requests);
+    let late = requests.pop().expect("a request");
+    assert_eq!(exchange(&mut first, Some(&mut node), &mut now, 2 * RETRY_NS), [SessionEvent::Up(0)]);
+    // The switch restarts, and its new connection replaces the old one.
+    let mut second = session(1, &[64]);
+    assert_eq!(exchange(&mut second, Some(&mut node), &mut now, 2 * RETRY_NS), [SessionEvent::Up(0)]);
+    second.write(0, 1, 0, vec![7; 4]);
+    assert_eq!(exchange(&mut second, Some(&mut node), &mut now, RETRY_NS), [SessionEvent::Completed(0, 1)]);
+    let mut replies = FrameList::default();
+    node.on_frames(&mut rng, &[&late], &mut replies);
+    second.on_frame(now, &replies.pop().expect("a reply"));
+    second.read(0, 2, 0, 4);
+    let events = exchange(&mut second, Some(&mut node), &mut now, 20 * RETRY_NS);
+    assert_eq!((&events[..], second.answer()), (&[SessionEvent::Completed(0, 2)][..], &[7; 4][..]));
+    assert_eq!((node.lent(), node.refused()), ((1, 64), 0));
+}
+
+#[test]
 fn a_server_answers_single_switches_only() {
     let config = |mac: [u8; 6], address: [u8; 4]| MemorySessionConfig {
         mac: Address(mac),
