@@ -56,8 +56,7 @@ pub struct RigSettings {
     pub cache: u32,
     /// Frames of a thousand between switch and servers that are lost.
     pub loss_per_mille: u64,
-    /// Whether frames between them overtake each other. A connection gives up when seven attempts bring no progress, so
-    /// that is a fault of a link, as losses are.
+    /// Whether frames between them overtake each other.
     pub is_reordered: bool,
     pub max_parked: usize,
     pub seed: u64,
