@@ -366,6 +366,7 @@ impl<S: RowSwitch> ElasticSwitch<S> {
                     TableEffect::Write { server, address, data, token } => {
                         self.servers.session(server).write(slot, token.0, address, data);
                     }
+                    TableEffect::Distrust { server } => self.servers.session(server).give_up(now, slot),
                     TableEffect::Answer { packet, outcome } => {
                         let awaited = self.answer(now, number, packet, &outcome, output);
                         self.look_up_all(now, awaited, output);

@@ -181,6 +181,13 @@ impl MemoryNode {
         }
     }
 
+    /// Changes the memory of all connections, as a fault of the server would. For tests.
+    pub fn change_memory(&mut self, mut change: impl FnMut(&mut [u8])) {
+        for loan in self.loans.values() {
+            self.responder.memory_mut(loan.key).into_iter().for_each(|memory| change(memory));
+        }
+    }
+
     fn release(&mut self, owner: (Ipv4Addr, u32)) {
         if let Some(loan) = self.loans.remove(&owner) {
             self.responder.close(loan.number);

@@ -257,7 +257,7 @@ impl MemorySession {
                 // A server that does not answer is dead, or has forgotten all connections.
                 let is_dead = failure == FailureReason::NoAnswer;
                 for other in (0..self.connections.len()).filter(|other| is_dead || *other == slot) {
-                    self.close_connection(now, other);
+                    self.close_connection(other, now.after_ns(self.config.retry_ns));
                 }
                 return self.changes.pop_front();
             }
@@ -266,11 +266,19 @@ impl MemorySession {
         None
     }
 
-    /// Closes an open connection. It is opened again after `retry_ns`.
-    fn close_connection(&mut self, now: Time, slot: usize) {
+    /// Closes a connection whose memory is not what was written. It is opened again after the time for which a refused
+    /// request waits, with other memory.
+    pub fn give_up(&mut self, now: Time, slot: u32) {
+        if (slot as usize) < self.connections.len() {
+            self.close_connection(slot as usize, now.after_ns(8 * self.config.retry_ns));
+        }
+    }
+
+    /// Closes an open connection. It is opened again at a time.
+    fn close_connection(&mut self, slot: usize, until: Time) {
         let connection = &mut self.connections[slot];
         let ConnectionState::Up { number, .. } = connection.state else { return };
-        connection.state = ConnectionState::Down { until: now.after_ns(self.config.retry_ns) };
+        connection.state = ConnectionState::Down { until };
         connection.waiting.clear();
         self.requester.close(number);
         self.changes.push_back(SessionEvent::Down(slot as u32));

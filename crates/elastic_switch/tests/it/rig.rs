@@ -180,6 +180,11 @@ impl Rig {
         self.servers[server] = is_running.then(|| node(server));
     }
 
+    /// Clears the memory that a server lends.
+    pub fn clear_memory(&mut self, server: usize) {
+        self.servers[server].iter_mut().for_each(|node| node.change_memory(|memory| memory.fill(0)));
+    }
+
     /// Gives a packet to the switch now.
     pub fn send(&mut self, id: u16, key: u16) {
         let request = Request { id, key, first: 0xffff, second: 0xffff, number: 0 };

@@ -141,6 +141,31 @@ fn a_server_that_restarts_empty_gives_no_false_miss() {
 }
 
 #[test]
+fn a_server_that_was_given_up_for_its_damage_gets_another_chance() {
+    in_all_ways(RigSettings { servers: 1, ..RigSettings::default() }, |mut rig| {
+        rig.write("one", 7, &[70]);
+        rig.run_ms(50);
+        let distrusted = |rig: &Rig| rig.switch.counts()[0].table_counts.distrusted;
+        for id in 0..200 {
+            rig.clear_memory(0);
+            rig.send(id, 7);
+            rig.run_ms(5);
+            if distrusted(&rig) > 0 {
+                break;
+            }
+        }
+        assert_eq!((distrusted(&rig), rig.take_left()), (1, vec![]));
+        rig.run_ms(500);
+        // The window of the other table is repaired after this packet.
+        rig.send(0, 7);
+        rig.run_ms(5);
+        rig.send(1, 7);
+        rig.run_ms(1);
+        assert_eq!(rig.take_left(), [(1, 70, NONE)]);
+    });
+}
+
+#[test]
 fn popular_entries_need_no_reads_until_they_change() {
     in_all_ways(RigSettings { cache: 4, servers: 1, ..RigSettings::default() }, |mut rig| {
         rig.write("one", 7, &[70]);
