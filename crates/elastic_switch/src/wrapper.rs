@@ -29,8 +29,8 @@ const MAX_SERVERS: usize = 64;
 /// Most copies of a cell, which `elastic` supports.
 const MAX_REPLICAS: u32 = 4;
 
-/// Cells that a call visits to place changes.
-const WORK_BUDGET: u32 = 1 << 17;
+/// Cells that a step visits to place changes of a table: some hundred changes.
+const WORK_BUDGET: u32 = 1 << 12;
 
 /// Maximum number of rounds of a step. What is left is done in the next one.
 const MAX_ROUNDS: usize = 256;
@@ -96,6 +96,8 @@ pub struct ElasticCounts {
     pub table: String,
     /// Number of entries.
     pub entries: usize,
+    /// Number of changes whose writes have not begun.
+    pub queued_changes: usize,
     /// READs, WRITEs and drops.
     pub table_counts: TableCounts,
     /// Lookups, and packets that joined them. The wrapper asks once for all packets of a key.
@@ -214,6 +216,7 @@ impl<S: RowSwitch> ElasticSwitch<S> {
         let counts = |remote: &RemoteTable| ElasticCounts {
             table: remote.form.name.clone(),
             entries: remote.table.len(),
+            queued_changes: remote.table.queued_changes(),
             table_counts: remote.table.counts(),
             lookups: remote.table.lookup_counts(),
             cache: remote.table.cache_counts(),
@@ -264,17 +267,20 @@ impl<S: RowSwitch> ElasticSwitch<S> {
     fn advance(&mut self, now: Time, output: &mut Vec<Frame>) {
         let (servers, random) = (&mut self.servers, &mut self.random);
         servers.iter_mut().for_each(|session| session.tick(now, &mut **random));
+        self.take_changes();
+        let mut budget = WORK_BUDGET;
         for _ in 0..MAX_ROUNDS {
-            self.take_changes();
             self.take_awaited(now, output);
-            self.tables.iter_mut().for_each(|remote| remote.table.work(WORK_BUDGET));
+            // Further rounds write blocks of new copies only: packets do not wait for a large batch of changes.
+            self.tables.iter_mut().for_each(|remote| remote.table.work(budget));
+            budget = 0;
             let mut has_acted = self.take_completions(now);
             has_acted |= self.perform_effects(now, output);
             // Frames that may be sent now may fail at once.
             self.servers.transmit(now, output);
-            let has_work = self.tables.iter().any(|remote| remote.table.has_work());
-            if !has_acted && !has_work && !self.inner.has_waiting() {
-                self.quiet_until = self.servers.next_deadline().unwrap_or(NEVER);
+            if !has_acted && !self.inner.has_waiting() {
+                let has_work = self.tables.iter().any(|remote| remote.table.has_work());
+                self.quiet_until = if has_work { Time::ZERO } else { self.servers.next_deadline().unwrap_or(NEVER) };
                 return;
             }
         }

@@ -52,6 +52,8 @@ pub struct RigSettings {
     /// Whether packets come in batches, in place.
     pub in_place: bool,
     pub servers: usize,
+    /// Maximum number of entries of each table.
+    pub entries: u32,
     /// Entries of each cache.
     pub cache: u32,
     /// Frames of a thousand between switch and servers that are lost.
@@ -70,6 +72,7 @@ impl Default for RigSettings {
             executor: Executor::Interpreter,
             in_place: false,
             servers: 2,
+            entries: 512,
             cache: 0,
             loss_per_mille: 0,
             is_reordered: false,
@@ -99,7 +102,7 @@ fn node(server: usize) -> MemoryNode {
     MemoryNode::new(MemoryNodeConfig {
         mac: ethernet::Address([2, 0, 0, 0, 1, server as u8]),
         address: address(server),
-        bytes: 1 << 20,
+        bytes: 1 << 22,
         connections: 8,
     })
 }
@@ -111,6 +114,7 @@ fn address(server: usize) -> Ipv4Addr {
 /// Returns the switch without servers.
 pub fn plain_switch(settings: RigSettings) -> Switch {
     let text = include_str!("../../testdata/chain.p4").replace("CACHE", &settings.cache.to_string());
+    let text = text.replace("size = 512", &format!("size = {}", settings.entries));
     let program = Arc::new(compiler::expect_program(&Source::new("chain.p4", &text), &V1Model).ir);
     let config = Config { executor: settings.executor, ..Config::with_ports(FIRST_SERVER + settings.servers as u32) };
     Switch::new(program, config).expect("the program fits the switch")

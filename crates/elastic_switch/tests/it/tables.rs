@@ -166,6 +166,28 @@ fn a_server_that_was_given_up_for_its_damage_gets_another_chance() {
 }
 
 #[test]
+fn a_step_places_a_part_of_a_large_batch_of_writes() {
+    in_all_ways(RigSettings { entries: 20_000, servers: 1, ..RigSettings::default() }, |mut rig| {
+        // Without a server all writes end at once, so only the budget bounds a step.
+        rig.set_running(0, false);
+        rig.run_ms(50);
+        (0..20_000).for_each(|key| rig.write("one", key, &[key]));
+        rig.write("two", 7, &[70]);
+        rig.send(0, 7);
+        let queued = rig.switch.counts()[0].queued_changes;
+        assert!(queued > 10_000, "{queued}");
+        rig.run_ms(1);
+        assert_eq!(rig.switch.counts()[0].queued_changes, 0);
+        rig.set_running(0, true);
+        rig.run_ms(300);
+        assert!(rig.switch.counts().iter().all(|counts| counts.is_settled));
+        rig.send(1, 7);
+        rig.run_ms(1);
+        assert_eq!(rig.take_left(), [(1, 7, 70)]);
+    });
+}
+
+#[test]
 fn popular_entries_need_no_reads_until_they_change() {
     in_all_ways(RigSettings { cache: 4, servers: 1, ..RigSettings::default() }, |mut rig| {
         rig.write("one", 7, &[70]);
