@@ -11,6 +11,9 @@
 //! ended has no effect. The switch sends requests to the broadcast address of Ethernet, and learns the server's address
 //! from the reply.
 //!
+//! A switch repeats the request of an open connection, too: every [`RENEW_NS`]. Connections that were not renewed for
+//! [`LEASE_NS`] are closed when their memory, or their places, are needed for others.
+//!
 //! Nothing is authenticated, as in RoCEv2 itself: the network between both ends has to be trusted.
 
 use std::net::Ipv4Addr;
@@ -23,6 +26,12 @@ use crate::memory::MemoryKey;
 
 /// UDP port of switches and memory servers.
 pub const SETUP_PORT: u16 = 7048;
+
+/// Time after which a switch repeats the request of an open connection, in nanoseconds.
+pub const RENEW_NS: u64 = 10_000_000_000;
+
+/// Time after which a server may close a connection that was not renewed, in nanoseconds.
+pub const LEASE_NS: u64 = 6 * RENEW_NS;
 
 const MAGIC: [u8; 4] = *b"TPm2";
 const REQUEST_LEN: usize = 48;

@@ -269,7 +269,7 @@ impl Rig {
     fn serve(&mut self, server: usize, data: &[u8]) {
         let mut frames = FrameList::default();
         let Some(node) = &mut self.servers[server] else { return };
-        node.on_frames(&mut self.random, &[data], &mut frames);
+        node.on_frames(self.now, &mut self.random, &[data], &mut frames);
         while let Some(frame) = frames.pop() {
             self.put_on_wire(false, server, frame);
         }
