@@ -17,7 +17,7 @@ use engine::{RowState, StateRow};
 use ir::Program;
 use rdma::setup::ConnectRefusal;
 use rdma::{MemorySession, MemorySessionConfig, NumberSource, RequesterConfig, RequesterCounts, SessionEvent};
-use switch::{DropReason, Frame, RowSwitch, Time};
+use switch::{DropReason, Frame, PortId, RowSwitch, Time};
 use wire::roce::Mtu;
 
 use crate::entry_form::EntryForm;
@@ -133,7 +133,7 @@ struct RemoteTable {
 pub struct ElasticSwitch<S> {
     pub(crate) inner: S,
     tables: Vec<RemoteTable>,
-    pub(crate) servers: ServerSessions,
+    servers: ServerSessions,
     random: Box<dyn NumberSource + Send>,
     /// Entries in the tables inside, in the order in which they are looked at.
     residents: BTreeSet<StateRow>,
@@ -241,6 +241,16 @@ impl<S: RowSwitch> ElasticSwitch<S> {
         self.servers.iter().map(counts).collect()
     }
 
+    /// Takes a frame of a memory server, and counts it. Returns whether it is one.
+    #[inline]
+    pub(crate) fn take(&mut self, now: Time, port: PortId, frame: &[u8]) -> bool {
+        let is_taken = self.servers.take(now, port, frame);
+        if is_taken {
+            self.inner.count_received(port, frame.len());
+        }
+        is_taken
+    }
+
     /// Begins a step.
     #[inline]
     pub(crate) fn begin_step(&mut self, now: Time, output: &mut Vec<Frame>) {
@@ -277,7 +287,9 @@ impl<S: RowSwitch> ElasticSwitch<S> {
             let mut has_acted = self.take_completions(now);
             has_acted |= self.perform_effects(now, output);
             // Frames that may be sent now may fail at once.
+            let before = output.len();
             self.servers.transmit(now, output);
+            output[before..].iter().for_each(|frame| self.inner.count_sent(frame.port, frame.data.len()));
             if !has_acted && !self.inner.has_waiting() {
                 let has_work = self.tables.iter().any(|remote| remote.table.has_work());
                 self.quiet_until = if has_work { Time::ZERO } else { self.servers.next_deadline().unwrap_or(NEVER) };

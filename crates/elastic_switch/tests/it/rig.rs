@@ -94,6 +94,8 @@ pub struct Rig {
     /// The last arrival in each direction of each wire.
     last: BTreeMap<(bool, usize), Time>,
     sent: u64,
+    /// Frames and bytes from the switch to each server, and in the other direction.
+    pub exchanged: BTreeMap<(bool, usize), (u64, u64)>,
     /// Packets that left, with their times.
     pub left: Vec<(Time, Request)>,
 }
@@ -150,8 +152,8 @@ impl Rig {
         let switch = ElasticSwitch::new(switch, &config, secret, Box::new(SplitMix64::new(random.next_u64())))
             .expect("the program has tables");
         let servers = (0..settings.servers).map(|server| Some(node(server))).collect();
-        let (wires, last, left) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
-        Rig { settings, switch, servers, random, now: Time::ZERO, wires, last, sent: 0, left }
+        let (wires, last, exchanged, left) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new(), Vec::new());
+        Rig { settings, switch, servers, random, now: Time::ZERO, wires, last, sent: 0, exchanged, left }
     }
 
     /// Writes the entry of a key, or deletes it if there are no values.
@@ -218,9 +220,17 @@ impl Rig {
     /// Takes a frame that the switch sent.
     fn take(&mut self, frame: Frame) {
         match frame.port.0.checked_sub(FIRST_SERVER) {
-            Some(server) => self.put_on_wire(true, server as usize, frame.data),
+            Some(server) => {
+                self.count((true, server as usize), frame.data.len());
+                self.put_on_wire(true, server as usize, frame.data);
+            }
             None => self.left.push((self.now, Request::parse(&frame.data))),
         }
+    }
+
+    fn count(&mut self, direction: (bool, usize), bytes: usize) {
+        let (frames, total) = self.exchanged.entry(direction).or_default();
+        (*frames, *total) = (*frames + 1, *total + bytes as u64);
     }
 
     fn put_on_wire(&mut self, to_server: bool, server: usize, data: Vec<u8>) {
@@ -249,6 +259,7 @@ impl Rig {
                 if to_server {
                     self.serve(server, &data);
                 } else {
+                    self.count((false, server), data.len());
                     let own = PortId(FIRST_SERVER + server as u32);
                     self.give(self.settings.answers_on.unwrap_or(own), data);
                 }

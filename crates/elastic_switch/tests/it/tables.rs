@@ -188,6 +188,25 @@ fn a_step_places_a_part_of_a_large_batch_of_writes() {
 }
 
 #[test]
+fn frames_between_switch_and_servers_are_in_the_counters_of_ports() {
+    in_all_ways(RigSettings::default(), |mut rig| {
+        (0..100).for_each(|key| rig.write("one", key, &[key]));
+        rig.run_ms(50);
+        (0..100).for_each(|key| rig.send(key, key));
+        rig.run_ms(5);
+        assert_eq!(rig.take_left().len(), 100);
+        let of = |name: String| rig.switch.registry().get(&name).expect("a counter");
+        for (port, server) in [(3, 0), (4, 1)] {
+            for (way, is_to_server) in [("tx", true), ("rx", false)] {
+                let counted = ["packets", "bytes"].map(|unit| of(format!("port.{port}.{way}.{unit}")));
+                assert_eq!(rig.exchanged[&(is_to_server, server)], counted.into(), "port {port}, {way}");
+            }
+        }
+        assert_eq!(of("port.1.rx.packets".to_owned()), 100);
+    });
+}
+
+#[test]
 fn popular_entries_need_no_reads_until_they_change() {
     in_all_ways(RigSettings { cache: 4, servers: 1, ..RigSettings::default() }, |mut rig| {
         rig.write("one", 7, &[70]);
