@@ -233,6 +233,28 @@ fn popular_entries_need_no_reads_until_they_change() {
 }
 
 #[test]
+fn hits_of_a_key_leave_in_order_whether_they_wait_or_not() {
+    in_all_ways(RigSettings { cache: 4, is_reordered: true, ..RigSettings::default() }, |mut rig| {
+        rig.write("one", 7, &[70]);
+        rig.write("two", 70, &[0]);
+        rig.run_ms(50);
+        for id in 0..300 {
+            rig.send(id, 7);
+            // The entry becomes popular, and leaves the switch with each change.
+            if id % 50 == 49 {
+                rig.write("two", 70, &[id]);
+            }
+            rig.run_until(rig.now.after_ns(700));
+        }
+        rig.run_ms(5);
+        let left = rig.take_left();
+        assert!(left.iter().map(|(id, ..)| *id).eq(0..300), "{left:?}");
+        assert!(left.iter().all(|(_, first, second)| *first == 70 && *second != NONE), "{left:?}");
+        assert!(rig.reads(0) + rig.reads(1) < 300, "many of them did not wait");
+    });
+}
+
+#[test]
 fn packets_beyond_the_limit_are_dropped_and_counted() {
     in_all_ways(RigSettings { max_parked: 4, servers: 1, ..RigSettings::default() }, |mut rig| {
         rig.run_ms(50);
