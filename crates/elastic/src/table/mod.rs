@@ -118,8 +118,8 @@ pub enum TableEffect<P> {
         /// Token of the completion.
         token: MemoryToken,
     },
-    /// Closes the connection with a server, whose memory differed from what was written. The table does not use the server
-    /// until [`ElasticTable::server_up`], for which another connection with other memory may be opened.
+    /// Closes the connection with a server, whose memory differed from what was written. The table does not use the
+    /// server until [`ElasticTable::server_up`], for which another connection with other memory may be opened.
     Distrust {
         /// The server.
         server: ServerId,
