@@ -135,6 +135,7 @@ impl Served {
                     self.memory[start..start + data.len()].copy_from_slice(&data);
                     self.table.completed(token, &[], &mut UnmeteredLinks);
                 }
+                TableEffect::Distrust { .. } => unreachable!("its memory keeps what was written"),
                 TableEffect::Answer { outcome, .. } => self.hits += u64::from(outcome != LookupOutcome::Miss),
             }
         }

@@ -7,7 +7,7 @@ use crate::ElasticSwitch;
 impl<S: RowSwitch> Device for ElasticSwitch<S> {
     fn step(&mut self, now: Time, input: &mut Vec<Frame>, output: &mut Vec<Frame>) {
         let before = input.len();
-        input.retain(|frame| !self.servers.take(now, frame.port, &frame.data));
+        input.retain(|frame| !self.take(now, frame.port, &frame.data));
         let has_answers = input.len() < before;
         self.begin_step(now, output);
         self.inner.step(now, input, output);
@@ -23,7 +23,7 @@ impl<S: RowSwitch> PacketSwitch for ElasticSwitch<S> {
     fn step_in_place<F: FrameMut>(&mut self, now: Time, port: PortId, batch: &mut [F], output: &mut Vec<Egress>) {
         let mut is_taken = |frame: &mut F| {
             let (buffer, start) = frame.headroom();
-            self.servers.take(now, port, &buffer[start..])
+            self.take(now, port, &buffer[start..])
         };
         let taken: Vec<usize> = (0..batch.len()).filter(|index| is_taken(&mut batch[*index])).collect();
         let mut made = Vec::new();

@@ -16,9 +16,8 @@ use elastic::{
 use engine::{RowState, StateRow};
 use ir::Program;
 use rdma::setup::ConnectRefusal;
-use rdma::{MemorySession, MemorySessionConfig, RequesterConfig, RequesterCounts, SessionEvent};
-use rng::SplitMix64;
-use switch::{DropReason, Frame, RowSwitch, Time};
+use rdma::{MemorySession, MemorySessionConfig, NumberSource, RequesterConfig, RequesterCounts, SessionEvent};
+use switch::{DropReason, Frame, PortId, RowSwitch, Time};
 use wire::roce::Mtu;
 
 use crate::entry_form::EntryForm;
@@ -30,8 +29,8 @@ const MAX_SERVERS: usize = 64;
 /// Most copies of a cell, which `elastic` supports.
 const MAX_REPLICAS: u32 = 4;
 
-/// Cells that a call visits to place changes.
-const WORK_BUDGET: u32 = 1 << 17;
+/// Cells that a step visits to place changes of a table: some hundred changes.
+const WORK_BUDGET: u32 = 1 << 12;
 
 /// Maximum number of rounds of a step. What is left is done in the next one.
 const MAX_ROUNDS: usize = 256;
@@ -97,6 +96,8 @@ pub struct ElasticCounts {
     pub table: String,
     /// Number of entries.
     pub entries: usize,
+    /// Number of changes whose writes have not begun.
+    pub queued_changes: usize,
     /// READs, WRITEs and drops.
     pub table_counts: TableCounts,
     /// Lookups, and packets that joined them. The wrapper asks once for all packets of a key.
@@ -132,8 +133,8 @@ struct RemoteTable {
 pub struct ElasticSwitch<S> {
     pub(crate) inner: S,
     tables: Vec<RemoteTable>,
-    pub(crate) servers: ServerSessions,
-    random: SplitMix64,
+    servers: ServerSessions,
+    random: Box<dyn NumberSource + Send>,
     /// Entries in the tables inside, in the order in which they are looked at.
     residents: BTreeSet<StateRow>,
     sweep: VecDeque<StateRow>,
@@ -149,8 +150,8 @@ pub struct ElasticSwitch<S> {
 
 impl<S: RowSwitch> ElasticSwitch<S> {
     /// Wraps a switch whose program has elastic tables. Their existing entries move to the servers. `secret`
-    /// authenticates memory; it is random and known to nobody else. Numbers that others see are drawn from `seed`,
-    /// which must not tell the secret.
+    /// authenticates memory; it is random and known to nobody else. Numbers that others see are drawn from `random`,
+    /// a cryptographic generator.
     ///
     /// # Errors
     /// If the program has no such tables, or the configuration does not fit.
@@ -158,7 +159,7 @@ impl<S: RowSwitch> ElasticSwitch<S> {
         mut inner: S,
         config: &ElasticConfig,
         secret: [u64; 2],
-        seed: u64,
+        random: Box<dyn NumberSource + Send>,
     ) -> Result<ElasticSwitch<S>, ElasticError> {
         let program = std::sync::Arc::clone(inner.program());
         let forms = EntryForm::all(&program);
@@ -172,7 +173,6 @@ impl<S: RowSwitch> ElasticSwitch<S> {
         if !(1..=MAX_REPLICAS.min(count as u32)).contains(&config.replicas) {
             return Err(ElasticError::Replicas(config.replicas));
         }
-        let random = SplitMix64::new(seed);
         let secret = CellSecret { k0: secret[0], k1: secret[1] };
         inner.own_rows(config.max_parked);
         let mut tables = Vec::new();
@@ -216,6 +216,7 @@ impl<S: RowSwitch> ElasticSwitch<S> {
         let counts = |remote: &RemoteTable| ElasticCounts {
             table: remote.form.name.clone(),
             entries: remote.table.len(),
+            queued_changes: remote.table.queued_changes(),
             table_counts: remote.table.counts(),
             lookups: remote.table.lookup_counts(),
             cache: remote.table.cache_counts(),
@@ -238,6 +239,16 @@ impl<S: RowSwitch> ElasticSwitch<S> {
             refusal: session.refusal(),
         };
         self.servers.iter().map(counts).collect()
+    }
+
+    /// Takes a frame of a memory server, and counts it. Returns whether it is one.
+    #[inline]
+    pub(crate) fn take(&mut self, now: Time, port: PortId, frame: &[u8]) -> bool {
+        let is_taken = self.servers.take(now, port, frame);
+        if is_taken {
+            self.inner.count_received(port, frame.len());
+        }
+        is_taken
     }
 
     /// Begins a step.
@@ -265,18 +276,23 @@ impl<S: RowSwitch> ElasticSwitch<S> {
     /// Does everything that can be done now.
     fn advance(&mut self, now: Time, output: &mut Vec<Frame>) {
         let (servers, random) = (&mut self.servers, &mut self.random);
-        servers.iter_mut().for_each(|session| session.tick(now, random));
+        servers.iter_mut().for_each(|session| session.tick(now, &mut **random));
+        self.take_changes();
+        let mut budget = WORK_BUDGET;
         for _ in 0..MAX_ROUNDS {
-            self.take_changes();
             self.take_awaited(now, output);
-            self.tables.iter_mut().for_each(|remote| remote.table.work(WORK_BUDGET));
+            // Further rounds write blocks of new copies only: packets do not wait for a large batch of changes.
+            self.tables.iter_mut().for_each(|remote| remote.table.work(budget));
+            budget = 0;
             let mut has_acted = self.take_completions(now);
             has_acted |= self.perform_effects(now, output);
             // Frames that may be sent now may fail at once.
+            let before = output.len();
             self.servers.transmit(now, output);
-            let has_work = self.tables.iter().any(|remote| remote.table.has_work());
-            if !has_acted && !has_work && !self.inner.has_waiting() {
-                self.quiet_until = self.servers.next_deadline().unwrap_or(NEVER);
+            output[before..].iter().for_each(|frame| self.inner.count_sent(frame.port, frame.data.len()));
+            if !has_acted && !self.inner.has_waiting() {
+                let has_work = self.tables.iter().any(|remote| remote.table.has_work());
+                self.quiet_until = if has_work { Time::ZERO } else { self.servers.next_deadline().unwrap_or(NEVER) };
                 return;
             }
         }
@@ -368,6 +384,7 @@ impl<S: RowSwitch> ElasticSwitch<S> {
                     TableEffect::Write { server, address, data, token } => {
                         self.servers.session(server).write(slot, token.0, address, data);
                     }
+                    TableEffect::Distrust { server } => self.servers.session(server).give_up(now, slot),
                     TableEffect::Answer { packet, outcome } => {
                         let awaited = self.answer(now, number, packet, &outcome, output);
                         self.look_up_all(now, awaited, output);
@@ -512,7 +529,8 @@ fn table_config(form: &EntryForm, config: &ElasticConfig) -> TableConfig {
         first_epoch: 1,
         sketch: SketchConfig::default(),
         cache: CacheConfig { entries: form.settings.cache as usize, ..CacheConfig::default() },
-        // The ledger has accepted what the table gets, so nothing may be refused here.
+        // The ledger has accepted what the table gets, so nothing may be refused here. Changes that wait are no more
+        // than twice the entries, as there is one for each.
         limits: TableLimits { lookups, changes: usize::MAX, stash: usize::MAX, ..TableLimits::default() },
         mutation: ElasticMutation::default(),
     }

@@ -11,11 +11,11 @@
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ports::{Frame, Port, PortError, Sent};
-use rdma::{FrameSink, MAX_BATCH, MemoryNode, MemoryNodeConfig};
-use rng::SplitMix64;
+use rdma::{FrameSink, MAX_BATCH, MemoryNode, MemoryNodeConfig, NumberSource};
+use switch::Time;
 
 /// Maximum time between two tests of the flag that stops the server.
 const WAIT: Duration = Duration::from_millis(100);
@@ -35,7 +35,8 @@ pub enum ServeError {
 pub struct MemoryServer {
     port: Box<dyn Port>,
     node: MemoryNode,
-    random: SplitMix64,
+    random: Box<dyn NumberSource>,
+    started: Instant,
 }
 
 /// Sends frames on a port. A frame without room is lost, and the switch repeats its request.
@@ -60,9 +61,9 @@ impl FrameSink for PortSink<'_> {
 }
 
 impl MemoryServer {
-    /// Creates a server that lends nothing yet. `seed` is random.
-    pub fn new(port: Box<dyn Port>, config: MemoryNodeConfig, seed: u64) -> MemoryServer {
-        MemoryServer { port, node: MemoryNode::new(config), random: SplitMix64::new(seed) }
+    /// Creates a server that lends nothing yet. Its keys come from a cryptographic generator.
+    pub fn new(port: Box<dyn Port>, config: MemoryNodeConfig, random: Box<dyn NumberSource>) -> MemoryServer {
+        MemoryServer { port, node: MemoryNode::new(config), random, started: Instant::now() }
     }
 
     /// Returns the server's state.
@@ -85,10 +86,11 @@ impl MemoryServer {
                 self.port.check()?;
                 continue;
             }
+            let now = Time::from_ns(self.started.elapsed().as_nanos() as u64);
             let mut sink = PortSink { port: &mut *self.port, lent: Vec::new(), error: None };
             for frames in batch.chunks(MAX_BATCH) {
                 let frames: Vec<&[u8]> = frames.iter().map(|frame| &frame[..]).collect();
-                self.node.on_frames(&mut self.random, &frames, &mut sink);
+                self.node.on_frames(now, &mut *self.random, &frames, &mut sink);
             }
             if let Some(error) = sink.error {
                 return Err(error.into());

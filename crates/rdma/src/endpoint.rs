@@ -1,7 +1,8 @@
 //! Ends of connections, and numbers that identify them across restarts.
 
-use rng::SplitMix64;
 use wire::roce::{Psn, QP_BITS};
+
+use crate::random::NumberSource;
 
 /// Number of lower bits of a queue pair number, and of a memory key, that are its index in a list.
 const SLOT_BITS: u32 = 10;
@@ -39,19 +40,19 @@ pub fn slot(number: u32) -> usize {
 
 /// Draws a number of `bits` bits for an index. Its random part is neither all zeros nor all ones: queue pair numbers
 /// like these are reserved (volume 1, section 3.5.10), and a key of zeros is easily sent by mistake.
-pub fn draw(rng: &mut SplitMix64, slot: usize, bits: u32) -> u32 {
+pub fn draw(rng: &mut dyn NumberSource, slot: usize, bits: u32) -> u32 {
     let parts = (1u64 << (bits - SLOT_BITS)) - 2;
     let random = 1 + rng.below(parts) as u32;
     random << SLOT_BITS | slot as u32
 }
 
 /// Draws a queue pair number for an index.
-pub fn draw_number(rng: &mut SplitMix64, slot: usize) -> QpNumber {
+pub fn draw_number(rng: &mut dyn NumberSource, slot: usize) -> QpNumber {
     QpNumber(draw(rng, slot, QP_BITS))
 }
 
 /// Draws the first sequence number of a connection.
-pub fn draw_psn(rng: &mut SplitMix64) -> Psn {
+pub fn draw_psn(rng: &mut dyn NumberSource) -> Psn {
     Psn::new(rng.next_u64() as u32)
 }
 
@@ -69,6 +70,8 @@ pub fn free_slot<T>(slots: &mut Vec<Option<T>>) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
+    use rng::SplitMix64;
+
     use super::*;
 
     #[test]

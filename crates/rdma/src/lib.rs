@@ -33,6 +33,7 @@ mod memory;
 mod mutant;
 mod node;
 mod path;
+mod random;
 mod requester;
 mod responder;
 mod session;
@@ -45,6 +46,7 @@ pub use memory::{AccessRights, MemoryKey, ProtectionDomain, RegistrationError};
 pub use mutant::{Mutant, Mutation};
 pub use node::{MemoryNode, MemoryNodeConfig};
 pub use path::FramePath;
+pub use random::NumberSource;
 pub use requester::{
     Completion, FailureReason, MemoryRange, RequestOutcome, RequestRefusal, Requester, RequesterConfig, RequesterCounts,
 };

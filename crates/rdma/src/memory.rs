@@ -1,9 +1,8 @@
 //! Memory regions, and access checks.
 
-use rng::SplitMix64;
-
 use crate::endpoint::{self, MAX_SLOTS};
 use crate::mutant::{Mutant, Mutation};
+use crate::random::NumberSource;
 
 /// Size of a cache line in bytes.
 const LINE: usize = 64;
@@ -81,7 +80,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> RegionTable<B> {
 
     pub fn register(
         &mut self,
-        rng: &mut SplitMix64,
+        rng: &mut dyn NumberSource,
         domain: ProtectionDomain,
         rights: AccessRights,
         start: u64,

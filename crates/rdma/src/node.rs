@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
-use rng::SplitMix64;
+use switch::Time;
 use wire::checksum::Addresses;
 use wire::ethernet;
 
@@ -11,8 +11,9 @@ use crate::endpoint::QpNumber;
 use crate::frame::Receipt;
 use crate::memory::{AccessRights, MemoryKey, ProtectionDomain};
 use crate::path::FramePath;
+use crate::random::NumberSource;
 use crate::responder::{MAX_BATCH, Responder, ResponderConfig, ResponderCounts};
-use crate::setup::{self, ConnectRefusal, ConnectReply, ConnectRequest, MemoryGrant, SetupFrame};
+use crate::setup::{self, ConnectRefusal, ConnectReply, ConnectRequest, LEASE_NS, MemoryGrant, SetupFrame};
 use crate::sink::FrameSink;
 
 /// Addresses and limits of a memory server.
@@ -31,11 +32,15 @@ pub struct MemoryNodeConfig {
 /// Memory that is lent.
 #[derive(Debug)]
 struct Loan {
+    /// Random number, which a request that replaces the loan must name.
+    id: u64,
     nonce: u64,
     bytes: u64,
     number: QpNumber,
     key: MemoryKey,
     reply: ConnectReply,
+    /// Time of the last request with its nonce.
+    renewed: Time,
 }
 
 /// Maximum length of a READ or WRITE, in bytes. Tables need less, and longer responses would let a sender of
@@ -79,22 +84,22 @@ impl MemoryNode {
     ///
     /// # Panics
     /// Panics if there are more frames.
-    pub fn on_frames(&mut self, rng: &mut SplitMix64, frames: &[&[u8]], sink: &mut impl FrameSink) {
+    pub fn on_frames(&mut self, now: Time, rng: &mut dyn NumberSource, frames: &[&[u8]], sink: &mut impl FrameSink) {
         let mut others = [false; MAX_BATCH];
         self.responder.on_frames(frames, sink, |index, receipt| others[index] = receipt == Receipt::NotOurs);
         // The switch of a queue pair that failed opens another connection, which closes this one.
         while self.responder.next_failure().is_some() {}
         for (frame, _) in frames.iter().zip(others).filter(|(_, is_other)| *is_other) {
-            self.on_setup_frame(rng, frame, sink);
+            self.on_setup_frame(now, rng, frame, sink);
         }
     }
 
     /// Processes a frame that is not for one of its queue pairs.
-    fn on_setup_frame(&mut self, rng: &mut SplitMix64, frame: &[u8], sink: &mut impl FrameSink) {
+    fn on_setup_frame(&mut self, now: Time, rng: &mut dyn NumberSource, frame: &[u8], sink: &mut impl FrameSink) {
         let is_ours = |it: &SetupFrame<'_>| it.destination == self.config.address && self.is_sender(it);
         let Some(received) = SetupFrame::parse(frame).filter(is_ours) else { return };
         let Some(request) = ConnectRequest::parse(received.payload) else { return };
-        let reply = self.connect(rng, &received, &request);
+        let reply = self.connect(now, rng, &received, &request);
         let MemoryNodeConfig { mac, address, .. } = self.config;
         let ethernet = ethernet::Repr { destination: received.ethernet_source, source: mac, ethertype: ethernet::IPV4 };
         let frame = setup::frame(ethernet, address, received.source, &reply.to_bytes());
@@ -115,14 +120,29 @@ impl MemoryNode {
         is_unicast_mac && is_host && mac != self.config.mac && address != self.config.address
     }
 
-    fn connect(&mut self, rng: &mut SplitMix64, from: &SetupFrame<'_>, request: &ConnectRequest) -> ConnectReply {
+    fn connect(
+        &mut self,
+        now: Time,
+        rng: &mut dyn NumberSource,
+        from: &SetupFrame<'_>,
+        request: &ConnectRequest,
+    ) -> ConnectReply {
         let owner = (from.source, request.slot);
-        let known = self.loans.get(&owner);
+        let known = self.loans.get_mut(&owner);
         if let Some(known) = known.filter(|known| known.nonce == request.nonce) {
+            known.renewed = now;
             return known.reply;
         }
+        let known = self.loans.get(&owner);
+        if let Some(known) = known.filter(|known| known.id != request.replaces) {
+            return ConnectReply { nonce: request.nonce, result: Err(ConnectRefusal::Occupied { loan: known.id }) };
+        }
         // A request that is refused leaves the connection that it would replace.
-        let result = match self.refusal(known.map_or((0, 0), |known| (1, known.bytes)), request) {
+        let own = known.map_or((0, 0), |known| (1, known.bytes));
+        if self.refusal(own, request).is_some() {
+            self.reclaim(now, owner);
+        }
+        let result = match self.refusal(own, request) {
             Some(refusal) => Err(refusal),
             None => {
                 self.release(owner);
@@ -132,7 +152,8 @@ impl MemoryNode {
         self.refused += u64::from(result.is_err());
         let reply = ConnectReply { nonce: request.nonce, result };
         if let Ok(MemoryGrant { endpoint, key }) = result {
-            let loan = Loan { nonce: request.nonce, bytes: request.bytes, number: endpoint.number, key, reply };
+            let (id, nonce, bytes) = (rng.next_u64(), request.nonce, request.bytes);
+            let loan = Loan { id, nonce, bytes, number: endpoint.number, key, reply, renewed: now };
             self.loans.insert(owner, loan);
             self.lent_bytes += request.bytes;
         }
@@ -150,7 +171,7 @@ impl MemoryNode {
 
     fn lend(
         &mut self,
-        rng: &mut SplitMix64,
+        rng: &mut dyn NumberSource,
         from: &SetupFrame<'_>,
         request: &ConnectRequest,
     ) -> Result<MemoryGrant, ConnectRefusal> {
@@ -172,6 +193,21 @@ impl MemoryNode {
                 self.responder.deregister(key);
                 Err(ConnectRefusal::TooMany)
             }
+        }
+    }
+
+    /// Closes the connections that were not renewed for the time of their lease, except for this one.
+    fn reclaim(&mut self, now: Time, except: (Ipv4Addr, u32)) {
+        let is_over = |loan: &Loan| loan.renewed.after_ns(LEASE_NS) <= now;
+        let over = self.loans.iter().filter(|(owner, loan)| **owner != except && is_over(loan));
+        let over: Vec<_> = over.map(|(owner, _)| *owner).collect();
+        over.into_iter().for_each(|owner| self.release(owner));
+    }
+
+    /// Changes the memory of all connections, as a fault of the server would. For tests.
+    pub fn change_memory(&mut self, mut change: impl FnMut(&mut [u8])) {
+        for loan in self.loans.values() {
+            self.responder.memory_mut(loan.key).into_iter().for_each(|memory| change(memory));
         }
     }
 

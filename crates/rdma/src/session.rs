@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 use std::net::Ipv4Addr;
 
-use rng::SplitMix64;
 use switch::Time;
 use wire::checksum::Addresses;
 use wire::ethernet;
@@ -11,12 +10,12 @@ use wire::roce::Mtu;
 
 use crate::endpoint::{QpEndpoint, QpNumber};
 use crate::frame::Receipt;
-use crate::memory::MemoryKey;
 use crate::path::FramePath;
+use crate::random::NumberSource;
 use crate::requester::{
     FailureReason, MemoryRange, RequestOutcome, RequestRefusal, Requester, RequesterConfig, RequesterCounts,
 };
-use crate::setup::{self, ConnectRefusal, ConnectReply, ConnectRequest, SetupFrame};
+use crate::setup::{self, ConnectRefusal, ConnectReply, ConnectRequest, MemoryGrant, RENEW_NS, SetupFrame};
 use crate::sink::FrameSink;
 
 /// Addresses and times of a session.
@@ -54,22 +53,23 @@ enum WaitingRequest {
     Write { token: u64, address: u64, data: Vec<u8> },
 }
 
+/// A request for memory. The switch's queue pair is open.
+#[derive(Clone, Copy, Debug)]
+struct SlotRequest {
+    nonce: u64,
+    endpoint: QpEndpoint,
+    /// The loan to replace, as far as it is known.
+    replaces: u64,
+}
+
 #[derive(Clone, Copy, Debug)]
 enum ConnectionState {
-    /// The request with this nonce is repeated at this time. The switch's queue pair is open.
-    Asking {
-        nonce: u64,
-        endpoint: QpEndpoint,
-        at: Time,
-    },
-    Up {
-        number: QpNumber,
-        key: MemoryKey,
-    },
+    /// There is no reply. The request is repeated at this time.
+    Asking { request: SlotRequest, at: Time },
+    /// The request is repeated at this time, so that the server keeps the connection.
+    Up { request: SlotRequest, grant: MemoryGrant, at: Time },
     /// Opened again at this time.
-    Down {
-        until: Time,
-    },
+    Down { until: Time },
 }
 
 #[derive(Debug)]
@@ -77,6 +77,16 @@ struct SessionSlot {
     bytes: u64,
     state: ConnectionState,
     waiting: VecDeque<WaitingRequest>,
+}
+
+impl SessionSlot {
+    /// Returns the number of the queue pair of an open connection.
+    fn open_number(&self) -> Option<QpNumber> {
+        match self.state {
+            ConnectionState::Up { request, .. } => Some(request.endpoint.number),
+            ConnectionState::Asking { .. } | ConnectionState::Down { .. } => None,
+        }
+    }
 }
 
 /// The connections of a switch with one memory server.
@@ -148,33 +158,41 @@ impl MemorySession {
     }
 
     /// Performs due work: retransmits or fails READs and WRITEs, repeats requests for memory, and opens connections.
-    pub fn tick(&mut self, now: Time, rng: &mut SplitMix64) {
+    pub fn tick(&mut self, now: Time, rng: &mut dyn NumberSource) {
         self.requester.tick(now);
         for slot in 0..self.connections.len() {
             match self.connections[slot].state {
-                ConnectionState::Up { .. } => {}
+                ConnectionState::Up { request, grant, at } if at <= now => {
+                    let at = now.after_ns(RENEW_NS);
+                    self.connections[slot].state = ConnectionState::Up { request, grant, at };
+                    self.send_request(slot, request);
+                }
                 ConnectionState::Down { until } if until <= now => self.open(now, slot, rng),
-                ConnectionState::Asking { nonce, endpoint, at } if at <= now => self.ask(now, slot, nonce, endpoint),
-                ConnectionState::Down { .. } | ConnectionState::Asking { .. } => {}
+                ConnectionState::Asking { request, at } if at <= now => self.ask(now, slot, request),
+                ConnectionState::Up { .. } | ConnectionState::Down { .. } | ConnectionState::Asking { .. } => {}
             }
         }
     }
 
-    fn open(&mut self, now: Time, slot: usize, rng: &mut SplitMix64) {
+    fn open(&mut self, now: Time, slot: usize, rng: &mut dyn NumberSource) {
         let MemorySessionConfig { mac, address, server, mtu, .. } = self.config;
         let path = FramePath::new(mac, ethernet::Address::BROADCAST, Addresses::V4(address, server), mtu);
         // There is a place: a session has few connections, and closes those that failed.
         if let Ok(endpoint) = self.requester.open(rng, path) {
-            self.ask(now, slot, rng.next_u64(), endpoint);
+            self.ask(now, slot, SlotRequest { nonce: rng.next_u64(), endpoint, replaces: 0 });
         }
     }
 
-    fn ask(&mut self, now: Time, slot: usize, nonce: u64, endpoint: QpEndpoint) {
-        let MemorySessionConfig { mac, address, server, mtu, retry_ns, .. } = self.config;
-        let connection = &mut self.connections[slot];
-        let at = now.after_ns(retry_ns);
-        connection.state = ConnectionState::Asking { nonce, endpoint, at };
-        let request = ConnectRequest { nonce, slot: slot as u32, endpoint, mtu, bytes: connection.bytes };
+    fn ask(&mut self, now: Time, slot: usize, request: SlotRequest) {
+        let at = now.after_ns(self.config.retry_ns);
+        self.connections[slot].state = ConnectionState::Asking { request, at };
+        self.send_request(slot, request);
+    }
+
+    fn send_request(&mut self, slot: usize, request: SlotRequest) {
+        let MemorySessionConfig { mac, address, server, mtu, .. } = self.config;
+        let (SlotRequest { nonce, endpoint, replaces }, bytes) = (request, self.connections[slot].bytes);
+        let request = ConnectRequest { nonce, slot: slot as u32, endpoint, mtu, bytes, replaces };
         let destination = ethernet::Address::BROADCAST;
         let ethernet = ethernet::Repr { destination, source: mac, ethertype: ethernet::IPV4 };
         self.setup_frames.push_back(setup::frame(ethernet, address, server, &request.to_bytes()));
@@ -195,20 +213,35 @@ impl MemorySession {
     }
 
     fn on_reply(&mut self, now: Time, server: ethernet::Address, reply: &ConnectReply) {
+        let renewed = self.connections.iter().position(|connection| match connection.state {
+            // The server has forgotten the connection that was to be renewed.
+            ConnectionState::Up { request, grant, .. } => request.nonce == reply.nonce && is_other(grant, reply),
+            ConnectionState::Asking { .. } | ConnectionState::Down { .. } => false,
+        });
+        if let Some(slot) = renewed {
+            return self.close_connection(slot, now);
+        }
         let asked = self.connections.iter_mut().enumerate().find_map(|(slot, connection)| match connection.state {
-            ConnectionState::Asking { nonce, endpoint, .. } if nonce == reply.nonce => {
-                Some((slot, connection, endpoint))
+            ConnectionState::Asking { request, .. } if request.nonce == reply.nonce => {
+                Some((slot, connection, request))
             }
             _ => None,
         });
-        let Some((slot, connection, endpoint)) = asked else { return };
+        let Some((slot, connection, request)) = asked else { return };
+        let endpoint = request.endpoint;
         match reply.result {
             Ok(grant) => {
                 self.requester.set_destination(endpoint.number, server);
                 if self.requester.connect(endpoint.number, grant.endpoint).is_ok() {
-                    connection.state = ConnectionState::Up { number: endpoint.number, key: grant.key };
+                    connection.state = ConnectionState::Up { request, grant, at: now.after_ns(RENEW_NS) };
                     self.refusal = None;
                     self.changes.push_back(SessionEvent::Up(slot as u32));
+                }
+            }
+            Err(ConnectRefusal::Occupied { loan }) => {
+                // Another reply to the same attempt is a copy.
+                if loan != request.replaces {
+                    self.ask(now, slot, SlotRequest { replaces: loan, ..request });
                 }
             }
             Err(refusal) => {
@@ -234,14 +267,14 @@ impl MemorySession {
                 RequestOutcome::Failed(failure) => Some(failure),
                 _ => None,
             };
-            let is_of = |it: &SessionSlot| matches!(it.state, ConnectionState::Up { number: up, .. } if up == number);
+            let is_of = |it: &SessionSlot| it.open_number() == Some(number);
             // Requests that fail with their connection complete after it, and its failure has reported them.
             let Some(slot) = self.connections.iter().position(is_of) else { continue };
             if let Some(failure) = failure {
                 // A server that does not answer is dead, or has forgotten all connections.
                 let is_dead = failure == FailureReason::NoAnswer;
                 for other in (0..self.connections.len()).filter(|other| is_dead || *other == slot) {
-                    self.close_connection(now, other);
+                    self.close_connection(other, now.after_ns(self.config.retry_ns));
                 }
                 return self.changes.pop_front();
             }
@@ -250,11 +283,19 @@ impl MemorySession {
         None
     }
 
-    /// Closes an open connection. It is opened again after `retry_ns`.
-    fn close_connection(&mut self, now: Time, slot: usize) {
+    /// Closes a connection whose memory is not what was written. It is opened again after the time for which a refused
+    /// request waits, with other memory.
+    pub fn give_up(&mut self, now: Time, slot: u32) {
+        if (slot as usize) < self.connections.len() {
+            self.close_connection(slot as usize, now.after_ns(8 * self.config.retry_ns));
+        }
+    }
+
+    /// Closes an open connection. It is opened again at a time.
+    fn close_connection(&mut self, slot: usize, until: Time) {
         let connection = &mut self.connections[slot];
-        let ConnectionState::Up { number, .. } = connection.state else { return };
-        connection.state = ConnectionState::Down { until: now.after_ns(self.config.retry_ns) };
+        let Some(number) = connection.open_number() else { return };
+        connection.state = ConnectionState::Down { until };
         connection.waiting.clear();
         self.requester.close(number);
         self.changes.push_back(SessionEvent::Down(slot as u32));
@@ -282,17 +323,23 @@ impl MemorySession {
     /// Returns the time at which [`MemorySession::tick`] or [`MemorySession::transmit`] has something to do.
     pub fn next_deadline(&self) -> Option<Time> {
         let of_connection = |connection: &SessionSlot| match connection.state {
-            ConnectionState::Asking { at, .. } => Some(at),
-            ConnectionState::Down { until } => Some(until),
-            ConnectionState::Up { .. } => None,
+            ConnectionState::Asking { at, .. } | ConnectionState::Up { at, .. } => at,
+            ConnectionState::Down { until } => until,
         };
-        self.connections.iter().filter_map(of_connection).chain(self.requester.next_event()).min()
+        self.connections.iter().map(of_connection).chain(self.requester.next_event()).min()
     }
+}
+
+/// Whether the reply to a repeated request shows that the server does not have this connection any more. Late copies of
+/// the reply that opened it do not, nor do those before it, which name a connection to replace.
+fn is_other(grant: MemoryGrant, reply: &ConnectReply) -> bool {
+    reply.result != Ok(grant) && !matches!(reply.result, Err(ConnectRefusal::Occupied { .. }))
 }
 
 /// Submits waiting requests in order, as long as the requester has room.
 fn submit_waiting(requester: &mut Requester, connection: &mut SessionSlot) {
-    let ConnectionState::Up { number, key } = connection.state else { return };
+    let ConnectionState::Up { request: open, grant, .. } = connection.state else { return };
+    let (number, key) = (open.endpoint.number, grant.key);
     while let Some(request) = connection.waiting.front() {
         let result = match request {
             WaitingRequest::Read { token, address, len } => {

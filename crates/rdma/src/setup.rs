@@ -5,9 +5,14 @@
 //!          <── ConnectReply: its endpoint, memory key; or the reason for a refusal ──
 //! ```
 //!
-//! A switch repeats a request until there is a reply. A request with the same `nonce` gets the same reply. One with
-//! another nonce replaces the earlier connection of its address and slot, whose memory is released. The switch sends
-//! requests to the broadcast address of Ethernet, and learns the server's address from the reply.
+//! A switch repeats a request until there is a reply. A request with the same `nonce` gets the same reply. If its
+//! address and slot have a connection already, the request must name that loan, and replaces the connection, whose
+//! memory is released. A switch learns the loan from the reply to its first attempt, so a late copy of a request that
+//! ended has no effect. The switch sends requests to the broadcast address of Ethernet, and learns the server's address
+//! from the reply.
+//!
+//! A switch repeats the request of an open connection, too: every [`RENEW_NS`]. Connections that were not renewed for
+//! [`LEASE_NS`] are closed when their memory, or their places, are needed for others.
 //!
 //! Nothing is authenticated, as in RoCEv2 itself: the network between both ends has to be trusted.
 
@@ -22,8 +27,14 @@ use crate::memory::MemoryKey;
 /// UDP port of switches and memory servers.
 pub const SETUP_PORT: u16 = 7048;
 
-const MAGIC: [u8; 4] = *b"TPm1";
-const REQUEST_LEN: usize = 40;
+/// Time after which a switch repeats the request of an open connection, in nanoseconds.
+pub const RENEW_NS: u64 = 10_000_000_000;
+
+/// Time after which a server may close a connection that was not renewed, in nanoseconds.
+pub const LEASE_NS: u64 = 6 * RENEW_NS;
+
+const MAGIC: [u8; 4] = *b"TPm2";
+const REQUEST_LEN: usize = 48;
 const REPLY_LEN: usize = 36;
 
 /// A request for memory.
@@ -39,6 +50,8 @@ pub struct ConnectRequest {
     pub mtu: Mtu,
     /// Size of the memory in bytes.
     pub bytes: u64,
+    /// The loan of the connection to replace; any number if there is none.
+    pub replaces: u64,
 }
 
 /// Memory that a server lends. Its addresses begin at 0.
@@ -59,6 +72,12 @@ pub enum ConnectRefusal {
     /// It has its maximum number of connections.
     #[error("the server has too many connections")]
     TooMany,
+    /// The slot has a connection. A request that names its loan replaces it.
+    #[error("the slot has another connection")]
+    Occupied {
+        /// Random number of the loan.
+        loan: u64,
+    },
 }
 
 /// The answer to a request.
@@ -154,6 +173,7 @@ impl ConnectRequest {
         put_endpoint(&mut bytes, &self.endpoint);
         bytes.extend_from_slice(&(self.mtu.bytes() as u16).to_be_bytes());
         bytes.extend_from_slice(&self.bytes.to_be_bytes());
+        bytes.extend_from_slice(&self.replaces.to_be_bytes());
         bytes.resize(REQUEST_LEN, 0);
         bytes
     }
@@ -166,7 +186,7 @@ impl ConnectRequest {
         }
         let (nonce, slot, endpoint) = (fields.u64()?, fields.u32()?, fields.endpoint()?);
         let mtu = Mtu::from_bytes(fields.u16()?.into())?;
-        Some(ConnectRequest { nonce, slot, endpoint, mtu, bytes: fields.u64()? })
+        Some(ConnectRequest { nonce, slot, endpoint, mtu, bytes: fields.u64()?, replaces: fields.u64()? })
     }
 }
 
@@ -183,6 +203,10 @@ impl ConnectReply {
             }
             Err(ConnectRefusal::NoMemory) => bytes.push(1),
             Err(ConnectRefusal::TooMany) => bytes.push(2),
+            Err(ConnectRefusal::Occupied { loan }) => {
+                bytes.push(3);
+                bytes.extend_from_slice(&loan.to_be_bytes());
+            }
         }
         bytes.resize(REPLY_LEN, 0);
         bytes
@@ -199,6 +223,7 @@ impl ConnectReply {
             [0] => Ok(MemoryGrant { endpoint: fields.endpoint()?, key: MemoryKey(fields.u32()?) }),
             [1] => Err(ConnectRefusal::NoMemory),
             [2] => Err(ConnectRefusal::TooMany),
+            [3] => Err(ConnectRefusal::Occupied { loan: fields.u64()? }),
             _ => return None,
         };
         Some(ConnectReply { nonce, result })
@@ -212,13 +237,14 @@ mod tests {
     #[test]
     fn messages_round_trip_and_damaged_ones_are_none() {
         let endpoint = QpEndpoint { number: QpNumber(0x12_3456), psn: Psn::new(0xab_cdef), max_reads: 16 };
-        let request = ConnectRequest { nonce: 7, slot: 2, endpoint, mtu: Mtu::Mtu1024, bytes: 1 << 40 };
+        let request = ConnectRequest { nonce: 7, slot: 2, endpoint, mtu: Mtu::Mtu1024, bytes: 1 << 40, replaces: 5 };
         let bytes = request.to_bytes();
         assert_eq!(ConnectRequest::parse(&bytes), Some(request));
         assert!((0..bytes.len()).all(|len| ConnectRequest::parse(&bytes[..len]).is_none()));
         assert_eq!(ConnectReply::parse(&bytes), None);
         let grant = MemoryGrant { endpoint, key: MemoryKey(9) };
-        for result in [Ok(grant), Err(ConnectRefusal::NoMemory), Err(ConnectRefusal::TooMany)] {
+        let occupied = ConnectRefusal::Occupied { loan: 1 << 50 };
+        for result in [Ok(grant), Err(ConnectRefusal::NoMemory), Err(ConnectRefusal::TooMany), Err(occupied)] {
             let reply = ConnectReply { nonce: 8, result };
             let bytes = reply.to_bytes();
             assert_eq!(ConnectReply::parse(&bytes), Some(reply));

@@ -3,7 +3,7 @@
 
 use engine::{Dependency, StateRow};
 
-use crate::{DropReason, Frame, Notification, PacketSwitch};
+use crate::{DropReason, Frame, Notification, PacketSwitch, PortId};
 
 /// Something that a packet sent and that must not be seen yet.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,6 +32,12 @@ pub trait RowSwitch: PacketSwitch {
     /// Puts the rows of the program under ownership. `max_parked` is the maximum number of packets that wait for rows;
     /// further ones are dropped ([`DropReason::RowQueueFull`]).
     fn own_rows(&mut self, max_parked: usize);
+
+    /// Counts a frame that the wrapper received on a port, and that the program does not see.
+    fn count_received(&mut self, port: PortId, bytes: usize);
+
+    /// Counts a frame that the wrapper sends on a port.
+    fn count_sent(&mut self, port: PortId, bytes: usize);
 
     /// Whether packets began to wait for rows, or outputs are held, since both were taken.
     fn has_waiting(&self) -> bool;

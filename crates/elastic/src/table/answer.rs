@@ -78,6 +78,7 @@ impl<P> ElasticTable<P> {
         };
         match verdict {
             ReadVerdict::Known(mut record) => {
+                self.fills.read_valid(copy, self.config.limits.valid_reads);
                 if self.config.mutation.is(ElasticMutant::ResolvedByParts)
                     && let Some(newer) = self.overlay.get(&part.key)
                 {

@@ -1,6 +1,9 @@
 //! Accepts writes of the controller, and plans them.
 
-use std::collections::VecDeque;
+use std::collections::BTreeMap;
+
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
 
 use super::ElasticTable;
 use super::operation::CellStep;
@@ -50,12 +53,26 @@ enum ChangeKind {
     Remove,
 }
 
-/// Accepted changes that are not yet planned, in order.
+/// Accepted changes that are not yet planned, in order. There is at most one for each entry, so they are no more than
+/// the entries of the table and those that were deleted from its cells.
 #[derive(Debug, Default)]
 pub(super) struct ChangeQueue {
-    changes: VecDeque<CellChange>,
+    /// By their numbers.
+    changes: BTreeMap<u64, CellChange>,
+    /// The number of each entry's change.
+    numbers: HashMap<EntryId, u64, FixedState>,
+    next: u64,
     /// The change for which the placement searches.
     current: Option<CellChange>,
+}
+
+/// Result of adding a change to the queue.
+enum QueuedChange {
+    Added,
+    /// An earlier change of the entry, which is planned later, has the effect of both.
+    Merged,
+    /// The earlier change was the entry's insertion. Both are gone.
+    Cancelled,
 }
 
 impl ChangeQueue {
@@ -65,6 +82,32 @@ impl ChangeQueue {
 
     pub(super) fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    fn add(&mut self, change: CellChange) -> QueuedChange {
+        let earlier = self.numbers.get(&change.entry).copied();
+        let Some((number, earlier)) = earlier.and_then(|number| Some((number, self.changes.get_mut(&number)?))) else {
+            self.numbers.insert(change.entry, self.next);
+            self.changes.insert(self.next, change);
+            self.next += 1;
+            return QueuedChange::Added;
+        };
+        // The plan of a change uses the record of its own time.
+        if change.kind == ChangeKind::Remove {
+            if earlier.kind == ChangeKind::Insert {
+                self.changes.remove(&number);
+                self.numbers.remove(&change.entry);
+                return QueuedChange::Cancelled;
+            }
+            earlier.kind = ChangeKind::Remove;
+        }
+        QueuedChange::Merged
+    }
+
+    fn pop(&mut self) -> Option<CellChange> {
+        let (_, change) = self.changes.pop_first()?;
+        self.numbers.remove(&change.entry);
+        Some(change)
     }
 }
 
@@ -180,14 +223,24 @@ impl<P> ElasticTable<P> {
             }
         };
         self.overlay.put(key, record);
-        self.changes.changes.push_back(CellChange { kind, entry, home });
+        let next_lookup = self.numbers.next();
+        match self.changes.add(CellChange { kind, entry, home }) {
+            QueuedChange::Added => {}
+            QueuedChange::Merged => self.overlay.unpin(key, next_lookup),
+            QueuedChange::Cancelled => {
+                // The pin of each of the two changes.
+                (0..2).for_each(|_| self.overlay.unpin(key, next_lookup));
+                self.overlay.retire(self.numbers.oldest());
+                self.ledger.release(entry);
+            }
+        }
     }
 
     /// Plans accepted changes, visiting at most about `budget` cells.
     pub(super) fn plan_changes(&mut self, mut budget: u32) {
         while budget > 0 && self.operations.len() < self.config.limits.operations {
             if self.changes.current.is_none() {
-                let Some(change) = self.changes.changes.pop_front() else { return };
+                let Some(change) = self.changes.pop() else { return };
                 match change.kind {
                     ChangeKind::Insert => self.placement.begin_insert(change.entry, change.home),
                     ChangeKind::Remove => self.placement.begin_remove(change.entry, change.home),

@@ -15,11 +15,13 @@ struct CopyFill {
     outstanding: u32,
 }
 
-/// Damage of a copy since it was added.
+/// Damage of a copy since it was added, or was last forgotten.
 #[derive(Clone, Copy, Debug, Default)]
 struct CopyDamage {
     repairs: u32,
     restarts: u32,
+    /// Valid READs since the last damage.
+    valid_reads: u32,
 }
 
 /// Copies that fill, and repairs.
@@ -37,6 +39,16 @@ impl FillState {
 
     pub(super) fn repaired(&mut self, copy: CopyId, home: u32) {
         self.repairs.remove(&(copy, home));
+    }
+
+    /// Counts a valid READ of a copy, and forgets its earlier damage after this many.
+    pub(super) fn read_valid(&mut self, copy: CopyId, most: u32) {
+        if let Some(damage) = self.damage.get_mut(&copy) {
+            damage.valid_reads += 1;
+            if damage.valid_reads >= most {
+                self.damage.remove(&copy);
+            }
+        }
     }
 }
 
@@ -117,6 +129,7 @@ impl<P> ElasticTable<P> {
         }
         let damage = self.fills.damage.entry(id).or_default();
         damage.repairs += 1;
+        damage.valid_reads = 0;
         if damage.repairs <= self.config.limits.repairs {
             self.fills.repairs.insert((id, home));
             self.counts.repairs += 1;
@@ -133,6 +146,7 @@ impl<P> ElasticTable<P> {
         } else {
             self.counts.distrusted += 1;
             self.server_down(copy.server, links);
+            self.effects.push_back(TableEffect::Distrust { server: copy.server });
         }
     }
 }

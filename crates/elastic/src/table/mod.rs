@@ -118,6 +118,12 @@ pub enum TableEffect<P> {
         /// Token of the completion.
         token: MemoryToken,
     },
+    /// Closes the connection with a server, whose memory differed from what was written. The table does not use the
+    /// server until [`ElasticTable::server_up`], for which another connection with other memory may be opened.
+    Distrust {
+        /// The server.
+        server: ServerId,
+    },
     /// Ends the lookup of a packet.
     Answer {
         /// The packet.
@@ -146,6 +152,8 @@ pub struct TableLimits {
     pub repairs: u32,
     /// Times that a copy is rewritten before its server is given up.
     pub restarts: u32,
+    /// Valid READs in a row of a copy after which its earlier damage is forgotten.
+    pub valid_reads: u32,
 }
 
 impl Default for TableLimits {
@@ -159,6 +167,7 @@ impl Default for TableLimits {
             blocks: 8,
             repairs: 16,
             restarts: 3,
+            valid_reads: 4096,
         }
     }
 }
@@ -332,6 +341,11 @@ impl<P> ElasticTable<P> {
     /// Returns the number of entries and tombstones in the overlay, including the stash.
     pub fn overlay_len(&self) -> usize {
         self.overlay.len()
+    }
+
+    /// Returns the number of accepted changes whose writes have not begun.
+    pub fn queued_changes(&self) -> usize {
+        self.changes.len()
     }
 
     /// Whether a key is cached.

@@ -110,6 +110,7 @@ impl Scenario {
                 blocks: 1 + random.below(3) as u32,
                 repairs: random.below(4) as u32,
                 restarts: 1 + random.below(3) as u32,
+                valid_reads: 30,
             },
             mutation: ElasticMutation::of(mutant),
         };

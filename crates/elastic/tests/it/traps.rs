@@ -27,6 +27,7 @@ struct TableRig {
     /// READs and WRITEs that were not yet executed, in order.
     pending: VecDeque<TableEffect<u32>>,
     answers: Vec<(u32, LookupOutcome)>,
+    distrusted: Vec<ServerId>,
     links: BusyServers,
 }
 
@@ -72,8 +73,8 @@ impl TableRig {
         let servers = ids.map(|id| MemoryServer { id, base: 0, bytes: BYTES });
         table.set_servers(&servers).expect("there is room");
         let memory = ids.into_iter().map(|id| (id, vec![0; BYTES as usize])).collect();
-        let mut rig =
-            TableRig { table, memory, pending: VecDeque::new(), answers: Vec::new(), links: BusyServers::default() };
+        let (pending, answers, distrusted) = (VecDeque::new(), Vec::new(), Vec::new());
+        let mut rig = TableRig { table, memory, pending, answers, distrusted, links: BusyServers::default() };
         ids.iter().for_each(|id| rig.table.server_up(*id, &mut rig.links));
         rig.settle();
         rig
@@ -83,6 +84,7 @@ impl TableRig {
         while let Some(effect) = self.table.next_event() {
             match effect {
                 TableEffect::Answer { packet, outcome } => self.answers.push((packet, outcome)),
+                TableEffect::Distrust { server } => self.distrusted.push(server),
                 effect => self.pending.push_back(effect),
             }
         }
@@ -110,7 +112,7 @@ impl TableRig {
                 self.memory.get_mut(server).expect("it exists")[start..start + data.len()].copy_from_slice(data);
                 (*token, Vec::new())
             }
-            TableEffect::Answer { .. } => unreachable!("collected"),
+            TableEffect::Answer { .. } | TableEffect::Distrust { .. } => unreachable!("collected"),
         }
     }
 
@@ -143,7 +145,7 @@ impl TableRig {
 fn server_of(effect: &TableEffect<u32>) -> ServerId {
     match effect {
         TableEffect::Read { server, .. } | TableEffect::Write { server, .. } => *server,
-        TableEffect::Answer { .. } => unreachable!("no server"),
+        TableEffect::Answer { .. } | TableEffect::Distrust { .. } => unreachable!("collected"),
     }
 }
 
@@ -328,6 +330,35 @@ fn a_server_that_lies_is_given_up_and_the_other_answers() {
     assert!(answers.iter().all(|(turn, outcome)| *outcome == hit((turn % 40) as u8)), "{answers:?}");
     assert_eq!((answers.len(), rig.table.counts().distrusted), (2000, 1));
     assert!(!rig.table.routes().is_up(ServerId(0)));
+    assert_eq!(rig.distrusted, [ServerId(0)], "its connection is to be closed, and may be opened again");
+    rig.table.server_up(ServerId(0), &mut rig.links);
+    rig.settle();
+    assert!(rig.table.is_settled());
+}
+
+#[test]
+fn damage_is_forgotten_after_enough_valid_reads() {
+    let limits = TableLimits { repairs: 1, restarts: 0, valid_reads: 5, ..Default::default() };
+    let mut rig = TableRig::new(TableConfig { limits, replicas: 1, ..config() });
+    rig.insert(b"ab", 1);
+    rig.settle();
+    let damage = |rig: &mut TableRig| rig.memory.values_mut().for_each(|memory| memory.fill(0));
+    for turn in 1..=4 {
+        damage(&mut rig);
+        (0..6).for_each(|packet| {
+            rig.lookup(b"ab", packet);
+            rig.settle();
+        });
+        let counts = rig.table.counts();
+        assert_eq!((counts.repairs, counts.distrusted), (turn, 0), "turn {turn}");
+    }
+    // Damage that returns at once is not forgotten.
+    (0..2).for_each(|packet| {
+        damage(&mut rig);
+        rig.lookup(b"ab", packet);
+        rig.settle();
+    });
+    assert_eq!((rig.table.counts().distrusted, rig.distrusted.len()), (1, 1));
 }
 
 #[test]
@@ -353,6 +384,39 @@ fn accepted_writes_in_progress_are_bounded() {
     assert_eq!(rig.table.insert(key(b"ef"), &[1, 0, 0]), Err(WriteFault::Busy));
     rig.settle();
     rig.insert(b"ef", 1);
+}
+
+#[test]
+fn changes_that_a_server_does_not_acknowledge_are_bounded_by_the_entries() {
+    let limits = TableLimits { changes: usize::MAX, operations: 4, ..Default::default() };
+    let mut rig = TableRig::new(TableConfig { limits, ..config() });
+    (0..50).for_each(|number| rig.insert(&[0, number], 0));
+    rig.settle();
+    for round in 1..=200u8 {
+        for number in 0..50 {
+            rig.table.modify(key(&[0, number]), &[0, 0, round]).expect("it exists");
+            rig.insert(&[round, number], number);
+        }
+        rig.table.work(10_000);
+        rig.collect();
+        for number in (0..50).filter(|number| round < 200 || *number > 0) {
+            rig.table.delete(key(&[round, number])).expect("it exists");
+        }
+        rig.table.delete(key(&[0, 49])).expect("it exists");
+        rig.insert(&[0, 49], round);
+        let waiting = (rig.table.queued_changes(), rig.table.overlay_len());
+        assert!(waiting.0 <= 200 && waiting.1 <= 200, "{waiting:?} in round {round}");
+    }
+    rig.settle();
+    assert_eq!((rig.table.queued_changes(), rig.table.is_settled(), rig.table.len()), (0, true, 51));
+    (0..50).for_each(|number| rig.lookup(&[0, number], number.into()));
+    [[200, 0], [200, 1], [7, 0]].iter().zip(50..).for_each(|(key, packet)| rig.lookup(key, packet));
+    rig.settle();
+    let mut answers = rig.take();
+    answers.sort_by_key(|(packet, _)| *packet);
+    let (old, new) = answers.split_at(50);
+    assert!(old.iter().all(|(_, outcome)| *outcome == hit(200)), "{old:?}");
+    assert_eq!(new, [(50, hit(0)), (51, LookupOutcome::Miss), (52, LookupOutcome::Miss)]);
 }
 
 #[test]

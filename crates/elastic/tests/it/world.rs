@@ -345,6 +345,11 @@ impl World {
                 TableEffect::Write { server, address, data, token } => {
                     self.servers.write(server, address, data, token, &mut self.random);
                 }
+                TableEffect::Distrust { server } => {
+                    if self.servers.servers[&server].is_connected {
+                        self.servers.disconnect(server, &mut self.random);
+                    }
+                }
                 TableEffect::Answer { packet, outcome } => self.answer(&packet, &outcome),
             }
         }

@@ -37,6 +37,7 @@ fn run(seed: u64) {
         executor: if seed.is_multiple_of(2) { Executor::Interpreter } else { Executor::Jit },
         in_place: random.below(2) == 0,
         servers: 1 + random.below(3) as usize,
+        entries: 512,
         cache: random.below(4) as u32,
         loss_per_mille: [0, 10, 50][random.below(3) as usize],
         is_reordered: random.below(2) == 0,

@@ -52,12 +52,13 @@ pub struct RigSettings {
     /// Whether packets come in batches, in place.
     pub in_place: bool,
     pub servers: usize,
+    /// Maximum number of entries of each table.
+    pub entries: u32,
     /// Entries of each cache.
     pub cache: u32,
     /// Frames of a thousand between switch and servers that are lost.
     pub loss_per_mille: u64,
-    /// Whether frames between them overtake each other. A connection gives up when seven attempts bring no progress, so
-    /// that is a fault of a link, as losses are.
+    /// Whether frames between them overtake each other.
     pub is_reordered: bool,
     pub max_parked: usize,
     pub seed: u64,
@@ -71,6 +72,7 @@ impl Default for RigSettings {
             executor: Executor::Interpreter,
             in_place: false,
             servers: 2,
+            entries: 512,
             cache: 0,
             loss_per_mille: 0,
             is_reordered: false,
@@ -92,6 +94,8 @@ pub struct Rig {
     /// The last arrival in each direction of each wire.
     last: BTreeMap<(bool, usize), Time>,
     sent: u64,
+    /// Frames and bytes from the switch to each server, and in the other direction.
+    pub exchanged: BTreeMap<(bool, usize), (u64, u64)>,
     /// Packets that left, with their times.
     pub left: Vec<(Time, Request)>,
 }
@@ -100,7 +104,7 @@ fn node(server: usize) -> MemoryNode {
     MemoryNode::new(MemoryNodeConfig {
         mac: ethernet::Address([2, 0, 0, 0, 1, server as u8]),
         address: address(server),
-        bytes: 1 << 20,
+        bytes: 1 << 22,
         connections: 8,
     })
 }
@@ -112,6 +116,7 @@ fn address(server: usize) -> Ipv4Addr {
 /// Returns the switch without servers.
 pub fn plain_switch(settings: RigSettings) -> Switch {
     let text = include_str!("../../testdata/chain.p4").replace("CACHE", &settings.cache.to_string());
+    let text = text.replace("size = 512", &format!("size = {}", settings.entries));
     let program = Arc::new(compiler::expect_program(&Source::new("chain.p4", &text), &V1Model).ir);
     let config = Config { executor: settings.executor, ..Config::with_ports(FIRST_SERVER + settings.servers as u32) };
     Switch::new(program, config).expect("the program fits the switch")
@@ -144,10 +149,11 @@ impl Rig {
         config.max_parked = settings.max_parked;
         let mut random = SplitMix64::new(settings.seed);
         let secret = [random.next_u64(), random.next_u64()];
-        let switch = ElasticSwitch::new(switch, &config, secret, random.next_u64()).expect("the program has tables");
+        let switch = ElasticSwitch::new(switch, &config, secret, Box::new(SplitMix64::new(random.next_u64())))
+            .expect("the program has tables");
         let servers = (0..settings.servers).map(|server| Some(node(server))).collect();
-        let (wires, last, left) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
-        Rig { settings, switch, servers, random, now: Time::ZERO, wires, last, sent: 0, left }
+        let (wires, last, exchanged, left) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new(), Vec::new());
+        Rig { settings, switch, servers, random, now: Time::ZERO, wires, last, sent: 0, exchanged, left }
     }
 
     /// Writes the entry of a key, or deletes it if there are no values.
@@ -180,6 +186,11 @@ impl Rig {
         self.servers[server] = is_running.then(|| node(server));
     }
 
+    /// Clears the memory that a server lends.
+    pub fn clear_memory(&mut self, server: usize) {
+        self.servers[server].iter_mut().for_each(|node| node.change_memory(|memory| memory.fill(0)));
+    }
+
     /// Gives a packet to the switch now.
     pub fn send(&mut self, id: u16, key: u16) {
         let request = Request { id, key, first: 0xffff, second: 0xffff, number: 0 };
@@ -209,9 +220,17 @@ impl Rig {
     /// Takes a frame that the switch sent.
     fn take(&mut self, frame: Frame) {
         match frame.port.0.checked_sub(FIRST_SERVER) {
-            Some(server) => self.put_on_wire(true, server as usize, frame.data),
+            Some(server) => {
+                self.count((true, server as usize), frame.data.len());
+                self.put_on_wire(true, server as usize, frame.data);
+            }
             None => self.left.push((self.now, Request::parse(&frame.data))),
         }
+    }
+
+    fn count(&mut self, direction: (bool, usize), bytes: usize) {
+        let (frames, total) = self.exchanged.entry(direction).or_default();
+        (*frames, *total) = (*frames + 1, *total + bytes as u64);
     }
 
     fn put_on_wire(&mut self, to_server: bool, server: usize, data: Vec<u8>) {
@@ -240,6 +259,7 @@ impl Rig {
                 if to_server {
                     self.serve(server, &data);
                 } else {
+                    self.count((false, server), data.len());
                     let own = PortId(FIRST_SERVER + server as u32);
                     self.give(self.settings.answers_on.unwrap_or(own), data);
                 }
@@ -260,7 +280,7 @@ impl Rig {
     fn serve(&mut self, server: usize, data: &[u8]) {
         let mut frames = FrameList::default();
         let Some(node) = &mut self.servers[server] else { return };
-        node.on_frames(&mut self.random, &[data], &mut frames);
+        node.on_frames(self.now, &mut self.random, &[data], &mut frames);
         while let Some(frame) = frames.pop() {
             self.put_on_wire(false, server, frame);
         }

@@ -141,6 +141,72 @@ fn a_server_that_restarts_empty_gives_no_false_miss() {
 }
 
 #[test]
+fn a_server_that_was_given_up_for_its_damage_gets_another_chance() {
+    in_all_ways(RigSettings { servers: 1, ..RigSettings::default() }, |mut rig| {
+        rig.write("one", 7, &[70]);
+        rig.run_ms(50);
+        let distrusted = |rig: &Rig| rig.switch.counts()[0].table_counts.distrusted;
+        for id in 0..200 {
+            rig.clear_memory(0);
+            rig.send(id, 7);
+            rig.run_ms(5);
+            if distrusted(&rig) > 0 {
+                break;
+            }
+        }
+        assert_eq!((distrusted(&rig), rig.take_left()), (1, vec![]));
+        rig.run_ms(500);
+        // The window of the other table is repaired after this packet.
+        rig.send(0, 7);
+        rig.run_ms(5);
+        rig.send(1, 7);
+        rig.run_ms(1);
+        assert_eq!(rig.take_left(), [(1, 70, NONE)]);
+    });
+}
+
+#[test]
+fn a_step_places_a_part_of_a_large_batch_of_writes() {
+    in_all_ways(RigSettings { entries: 20_000, servers: 1, ..RigSettings::default() }, |mut rig| {
+        // Without a server all writes end at once, so only the budget bounds a step.
+        rig.set_running(0, false);
+        rig.run_ms(50);
+        (0..20_000).for_each(|key| rig.write("one", key, &[key]));
+        rig.write("two", 7, &[70]);
+        rig.send(0, 7);
+        let queued = rig.switch.counts()[0].queued_changes;
+        assert!(queued > 10_000, "{queued}");
+        rig.run_ms(1);
+        assert_eq!(rig.switch.counts()[0].queued_changes, 0);
+        rig.set_running(0, true);
+        rig.run_ms(300);
+        assert!(rig.switch.counts().iter().all(|counts| counts.is_settled));
+        rig.send(1, 7);
+        rig.run_ms(1);
+        assert_eq!(rig.take_left(), [(1, 7, 70)]);
+    });
+}
+
+#[test]
+fn frames_between_switch_and_servers_are_in_the_counters_of_ports() {
+    in_all_ways(RigSettings::default(), |mut rig| {
+        (0..100).for_each(|key| rig.write("one", key, &[key]));
+        rig.run_ms(50);
+        (0..100).for_each(|key| rig.send(key, key));
+        rig.run_ms(5);
+        assert_eq!(rig.take_left().len(), 100);
+        let of = |name: String| rig.switch.registry().get(&name).expect("a counter");
+        for (port, server) in [(3, 0), (4, 1)] {
+            for (way, is_to_server) in [("tx", true), ("rx", false)] {
+                let counted = ["packets", "bytes"].map(|unit| of(format!("port.{port}.{way}.{unit}")));
+                assert_eq!(rig.exchanged[&(is_to_server, server)], counted.into(), "port {port}, {way}");
+            }
+        }
+        assert_eq!(of("port.1.rx.packets".to_owned()), 100);
+    });
+}
+
+#[test]
 fn popular_entries_need_no_reads_until_they_change() {
     in_all_ways(RigSettings { cache: 4, servers: 1, ..RigSettings::default() }, |mut rig| {
         rig.write("one", 7, &[70]);
@@ -163,6 +229,28 @@ fn popular_entries_need_no_reads_until_they_change() {
         rig.send(22, 7);
         rig.run_ms(1);
         assert_eq!(rig.take_left(), [(22, 70, NONE)]);
+    });
+}
+
+#[test]
+fn hits_of_a_key_leave_in_order_whether_they_wait_or_not() {
+    in_all_ways(RigSettings { cache: 4, is_reordered: true, ..RigSettings::default() }, |mut rig| {
+        rig.write("one", 7, &[70]);
+        rig.write("two", 70, &[0]);
+        rig.run_ms(50);
+        for id in 0..300 {
+            rig.send(id, 7);
+            // The entry becomes popular, and leaves the switch with each change.
+            if id % 50 == 49 {
+                rig.write("two", 70, &[id]);
+            }
+            rig.run_until(rig.now.after_ns(700));
+        }
+        rig.run_ms(5);
+        let left = rig.take_left();
+        assert!(left.iter().map(|(id, ..)| *id).eq(0..300), "{left:?}");
+        assert!(left.iter().all(|(_, first, second)| *first == 70 && *second != NONE), "{left:?}");
+        assert!(rig.reads(0) + rig.reads(1) < 300, "many of them did not wait");
     });
 }
 

@@ -99,7 +99,7 @@ impl AnswerContext<'_> {
     }
 
     fn retry(&mut self, qp: &mut RequesterQp) {
-        if !qp.retry(self.config.max_retries) {
+        if !qp.retry_after_nak(self.config.max_naks) {
             qp.fail(FailureReason::NoAnswer, self.ended);
         }
     }

@@ -17,6 +17,7 @@ use crate::frame::{Receipt, ReceivedPacket};
 use crate::memory::MemoryKey;
 use crate::mutant::{Mutant, Mutation};
 use crate::path::FramePath;
+use crate::random::NumberSource;
 use crate::sink::FrameSink;
 
 use queue_pair::{QpState, RequesterQp};
@@ -33,13 +34,23 @@ pub struct RequesterConfig {
     pub max_message: u32,
     /// Time without progress after which requests are retransmitted, in nanoseconds.
     pub timeout_ns: u64,
-    /// Maximum number of consecutive attempts without progress, after the first one.
+    /// Maximum number of consecutive timeouts without progress, after which requests are sent again.
     pub max_retries: u8,
+    /// Maximum number of consecutive attempts without progress that answers cause: NAKs, and answers that show the loss
+    /// of an earlier one. The other end is alive then, so they may be more than the timeouts.
+    pub max_naks: u16,
 }
 
 impl Default for RequesterConfig {
     fn default() -> RequesterConfig {
-        RequesterConfig { max_reads: 16, queue_len: 1024, max_message: 1 << 20, timeout_ns: 1_000_000, max_retries: 7 }
+        RequesterConfig {
+            max_reads: 16,
+            queue_len: 1024,
+            max_message: 1 << 20,
+            timeout_ns: 1_000_000,
+            max_retries: 7,
+            max_naks: 256,
+        }
     }
 }
 
@@ -79,7 +90,7 @@ pub enum RequestRefusal {
 pub enum FailureReason {
     /// The responder refused it.
     Refused(NakCode),
-    /// There was no answer to [`RequesterConfig::max_retries`] retries.
+    /// There was no progress in [`RequesterConfig::max_retries`] or [`RequesterConfig::max_naks`] attempts.
     NoAnswer,
     /// An earlier request of its queue pair failed, or the queue pair was closed.
     Flushed,
@@ -215,7 +226,7 @@ impl Requester {
     ///
     /// # Errors
     /// Returns an error if there are too many.
-    pub fn open(&mut self, rng: &mut SplitMix64, path: FramePath) -> Result<QpEndpoint, RequestRefusal> {
+    pub fn open(&mut self, rng: &mut dyn NumberSource, path: FramePath) -> Result<QpEndpoint, RequestRefusal> {
         let slot = endpoint::free_slot(&mut self.queue_pairs).ok_or(RequestRefusal::TooManyQueuePairs)?;
         let mut number = endpoint::draw_number(rng, slot);
         let mut psn = endpoint::draw_psn(rng);
@@ -418,7 +429,7 @@ impl Requester {
             self.counts.timeouts += 1;
             let max_retries =
                 if self.mutation.is(Mutant::RetriesUnbounded) { u8::MAX } else { self.config.max_retries };
-            if !qp.retry(max_retries) {
+            if !qp.retry_after_timeout(max_retries) {
                 qp.fail(FailureReason::NoAnswer, &mut self.ended);
             }
         }

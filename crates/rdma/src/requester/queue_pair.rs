@@ -56,8 +56,10 @@ pub(super) struct RequesterQp {
     pub deadline: Option<Time>,
     /// Time before which nothing is sent, because the responder is not ready.
     pub sends_from: Option<Time>,
-    /// Number of attempts since the last progress.
+    /// Number of timeouts since the last progress.
     retries: u8,
+    /// Number of attempts that answers caused since the last progress.
+    naks: u16,
     /// Whether it went back and has made no progress since. More signs of the same loss do not count.
     pub is_recovering: bool,
     /// Number of the last gap that the responder reported, without progress since.
@@ -82,6 +84,7 @@ impl RequesterQp {
             deadline: None,
             sends_from: None,
             retries: 0,
+            naks: 0,
             is_recovering: false,
             gap: None,
         }
@@ -108,7 +111,7 @@ impl RequesterQp {
     #[inline]
     pub fn progress(&mut self, oldest: Psn, deadline: Time) {
         self.oldest = oldest;
-        self.retries = 0;
+        (self.retries, self.naks) = (0, 0);
         self.is_recovering = false;
         self.gap = None;
         // A responder that is not ready has its own time.
@@ -138,9 +141,21 @@ impl RequesterQp {
         self.deadline = None;
     }
 
-    /// Goes back, and returns true. Returns false after `max_retries` attempts without progress.
+    /// Goes back because an answer shows a loss, and returns true. Returns false after `max_naks` such attempts without
+    /// progress.
     #[must_use]
-    pub fn retry(&mut self, max_retries: u8) -> bool {
+    pub fn retry_after_nak(&mut self, max_naks: u16) -> bool {
+        if self.naks >= max_naks {
+            return false;
+        }
+        self.naks += 1;
+        self.go_back();
+        true
+    }
+
+    /// Goes back after a timeout, and returns true. Returns false after `max_retries` timeouts without progress.
+    #[must_use]
+    pub fn retry_after_timeout(&mut self, max_retries: u8) -> bool {
         if self.retries >= max_retries {
             return false;
         }

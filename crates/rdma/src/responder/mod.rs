@@ -13,6 +13,7 @@ use crate::frame::{Receipt, ReceivedPacket};
 use crate::memory::{AccessRights, MemoryKey, ProtectionDomain, RegionTable, RegistrationError};
 use crate::mutant::{Mutant, Mutation};
 use crate::path::FramePath;
+use crate::random::NumberSource;
 use crate::sink::FrameSink;
 
 use queue_pair::ResponderQp;
@@ -110,7 +111,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Responder<B> {
     /// Returns an error if there are too many regions, or if the addresses exceed 2^64.
     pub fn register(
         &mut self,
-        rng: &mut SplitMix64,
+        rng: &mut dyn NumberSource,
         domain: ProtectionDomain,
         rights: AccessRights,
         start: u64,
@@ -140,14 +141,15 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Responder<B> {
     /// Returns an error if there are too many queue pairs.
     pub fn accept(
         &mut self,
-        rng: &mut SplitMix64,
+        rng: &mut dyn NumberSource,
         domain: ProtectionDomain,
         path: FramePath,
         peer: QpEndpoint,
     ) -> Result<QpEndpoint, AcceptError> {
         let slot = endpoint::free_slot(&mut self.queue_pairs).ok_or(AcceptError)?;
         let mut fixed = SplitMix64::new(0);
-        let rng = if self.mutation.is(Mutant::SameNumbersAfterRestart) { &mut fixed } else { rng };
+        let rng: &mut dyn NumberSource =
+            if self.mutation.is(Mutant::SameNumbersAfterRestart) { &mut fixed } else { rng };
         let number = endpoint::draw_number(rng, slot);
         let max_reads = peer.max_reads.min(self.config.max_reads);
         let local = QpEndpoint { number, psn: endpoint::draw_psn(rng), max_reads };

@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use rdma::setup::{ConnectRefusal, SETUP_PORT};
+use rdma::setup::{ConnectRefusal, LEASE_NS, RENEW_NS, SETUP_PORT};
 use rdma::{
     FrameList, MemoryNode, MemoryNodeConfig, MemorySession, MemorySessionConfig, RequesterConfig, SessionEvent,
 };
@@ -40,7 +40,7 @@ fn exchange(session: &mut MemorySession, node: Option<&mut MemoryNode>, now: &mu
         session.transmit(*now, &mut requests);
         while let Some(frame) = requests.pop() {
             if let Some(node) = &mut node {
-                node.on_frames(&mut rng, &[&frame, &frame[..frame.len() - 1]], &mut answers);
+                node.on_frames(*now, &mut rng, &[&frame, &frame[..frame.len() - 1]], &mut answers);
             }
         }
         while let Some(frame) = answers.pop() {
@@ -122,6 +122,62 @@ fn a_request_that_is_refused_leaves_the_connection_that_it_would_replace() {
     let mut next = session(1, &[1000]);
     assert_eq!(exchange(&mut next, Some(&mut small), &mut now, RETRY_NS), [SessionEvent::Up(0)]);
     assert_eq!(small.lent(), (1, 1000));
+}
+
+#[test]
+fn a_late_copy_of_a_request_leaves_the_connection_that_followed_it() {
+    let (mut first, mut now, mut node) = (session(1, &[64]), Time::ZERO, node(1 << 20, 8));
+    let (mut rng, mut requests) = (SplitMix64::new(3), FrameList::default());
+    first.tick(now, &mut rng);
+    first.transmit(now, &mut requests);
+    let late = requests.pop().expect("a request");
+    assert_eq!(exchange(&mut first, Some(&mut node), &mut now, 2 * RETRY_NS), [SessionEvent::Up(0)]);
+    // The switch restarts, and its new connection replaces the old one.
+    let mut second = session(1, &[64]);
+    assert_eq!(exchange(&mut second, Some(&mut node), &mut now, 2 * RETRY_NS), [SessionEvent::Up(0)]);
+    second.write(0, 1, 0, vec![7; 4]);
+    assert_eq!(exchange(&mut second, Some(&mut node), &mut now, RETRY_NS), [SessionEvent::Completed(0, 1)]);
+    let mut replies = FrameList::default();
+    node.on_frames(now, &mut rng, &[&late], &mut replies);
+    second.on_frame(now, &replies.pop().expect("a reply"));
+    second.read(0, 2, 0, 4);
+    let events = exchange(&mut second, Some(&mut node), &mut now, 20 * RETRY_NS);
+    assert_eq!((&events[..], second.answer()), (&[SessionEvent::Completed(0, 2)][..], &[7; 4][..]));
+    assert_eq!((node.lent(), node.refused()), ((1, 64), 0));
+}
+
+#[test]
+fn connections_that_are_not_renewed_are_closed_when_others_need_their_place() {
+    for small in [node(1000, 8), node(1 << 20, 2)] {
+        let (mut small, mut now) = (small, Time::ZERO);
+        let [mut gone, mut idle, mut next] = [1, 2, 3].map(|last| session(last, &[400]));
+        for first in [&mut gone, &mut idle] {
+            assert_eq!(exchange(first, Some(&mut small), &mut now, RETRY_NS), [SessionEvent::Up(0)]);
+        }
+        let end = now.after_ns(LEASE_NS);
+        while now < end {
+            assert_eq!(exchange(&mut next, Some(&mut small), &mut now, 9 * RETRY_NS), [], "{now:?}");
+            assert_eq!(exchange(&mut idle, Some(&mut small), &mut now, RETRY_NS), []);
+            now = now.after_ns(RENEW_NS);
+        }
+        assert_eq!(exchange(&mut next, Some(&mut small), &mut now, 9 * RETRY_NS), [SessionEvent::Up(0)]);
+        assert_eq!(small.lent(), (2, 800));
+        idle.read(0, 1, 0, 4);
+        assert_eq!(exchange(&mut idle, Some(&mut small), &mut now, RETRY_NS), [SessionEvent::Completed(0, 1)]);
+        // The switch that was away finds out, and is refused.
+        assert_eq!(exchange(&mut gone, Some(&mut small), &mut now, RETRY_NS), [SessionEvent::Down(0)]);
+    }
+}
+
+#[test]
+fn an_idle_connection_opens_again_after_its_server_has_restarted() {
+    let (mut session, mut now) = (session(1, &[64]), Time::ZERO);
+    assert_eq!(exchange(&mut session, Some(&mut node(64, 1)), &mut now, RETRY_NS), [SessionEvent::Up(0)]);
+    let mut second = node(64, 1);
+    assert_eq!(exchange(&mut session, Some(&mut second), &mut now, RETRY_NS), []);
+    now = now.after_ns(RENEW_NS);
+    let events = exchange(&mut session, Some(&mut second), &mut now, 2 * RETRY_NS);
+    assert_eq!((&events[..], second.lent()), (&[SessionEvent::Down(0), SessionEvent::Up(0)][..], (1, 64)));
 }
 
 #[test]

@@ -134,6 +134,31 @@ fn a_lost_answer_is_inferred_from_a_later_one_and_only_the_rest_is_read_again() 
 }
 
 #[test]
+fn many_reports_of_gaps_do_not_count_as_timeouts_but_are_bounded() {
+    let config = RequesterConfig { max_retries: 3, max_naks: 20, ..RequesterConfig::default() };
+    let mut pair = Pair::with_configs(Mtu::Mtu256, 4096, config, ResponderConfig::default());
+    for token in 0..16 {
+        pair.requester.read(pair.number, token, pair.range(0, 8)).unwrap();
+    }
+    let first = packet(&pair.requests(Time::ZERO)[0]).psn();
+    // The answer to the first READ is late, and requests overtake each other.
+    for gap in 1..16 {
+        let nak = Syndrome::Nak(NakCode::SequenceError);
+        let report = forged_answer(&pair, Opcode::Acknowledge, first.plus(gap), nak);
+        pair.requester.on_frame(Time::ZERO, &report);
+        assert_eq!(pair.requests(Time::ZERO).len(), 16, "gap {gap}");
+    }
+    for _ in 0..5 {
+        let busy = forged_answer(&pair, Opcode::Acknowledge, first, Syndrome::RnrNak(1));
+        pair.requester.on_frame(Time::ZERO, &busy);
+        assert!(ends(&mut pair).is_empty());
+    }
+    let busy = forged_answer(&pair, Opcode::Acknowledge, first, Syndrome::RnrNak(1));
+    pair.requester.on_frame(Time::ZERO, &busy);
+    assert_eq!(ends(&mut pair)[0], (0, "Failed(NoAnswer)".to_owned()));
+}
+
+#[test]
 fn ghost_acknowledgements_complete_nothing() {
     let mut pair = Pair::new(Mtu::Mtu256, 4096);
     pair.requester.write(pair.number, 1, BASE, pair.key, &[1; 8]).unwrap();

@@ -79,8 +79,9 @@ impl RemoteTables {
     /// Wraps a switch, in its life `life` of a run with this seed.
     pub fn wrap<S: RowSwitch>(&self, at: usize, switch: S, (seed, life): (u64, u64)) -> ElasticSwitch<S> {
         let mut random = SplitMix64::new(seed ^ (at as u64) << 32 ^ life);
-        let wrapped =
-            ElasticSwitch::new(switch, &self.switches[&at], [random.next_u64(), random.next_u64()], random.next_u64());
+        let secret = [random.next_u64(), random.next_u64()];
+        let numbers = Box::new(SplitMix64::new(random.next_u64()));
+        let wrapped = ElasticSwitch::new(switch, &self.switches[&at], secret, numbers);
         wrapped.unwrap_or_else(|error| panic!("the switch was planned: {error}"))
     }
 
@@ -121,9 +122,10 @@ impl RemoteTables {
 
 /// Returns the numbers of a table. Lookups count keys, not packets: those that wait for a key share one.
 fn table(switch: &str, counts: &ElasticCounts, resident: usize) -> Value {
-    let ElasticCounts { table, entries, table_counts, lookups, cache, is_settled } = counts;
+    let ElasticCounts { table, entries, queued_changes, table_counts, lookups, cache, is_settled } = counts;
     json!({
-        "switch": switch, "table": table, "entries": entries, "settled": is_settled, "resident": resident,
+        "switch": switch, "table": table, "entries": entries, "settled": is_settled, "queued": queued_changes,
+        "resident": resident,
         "lookups": lookups.begun, "local": table_counts.local, "reads": table_counts.reads,
         "writes": table_counts.writes, "blocks": table_counts.blocks, "retries": table_counts.retries,
         "invalid": table_counts.invalid, "admitted": cache.admitted,

@@ -33,7 +33,7 @@ impl HostProgram for SimulatedMemory {
 
     fn on_packet(&mut self, host: &mut Host, frame: Vec<u8>) {
         let mut frames = FrameList::default();
-        self.node.on_frames(&mut self.random, &[&frame], &mut frames);
+        self.node.on_frames(host.now(), &mut self.random, &[&frame], &mut frames);
         while let Some(frame) = frames.pop() {
             host.send(frame);
         }

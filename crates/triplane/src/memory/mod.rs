@@ -8,7 +8,7 @@ use ::privileges::KeptAccess;
 use elastic_switch::{ElasticConfig, ElasticSwitch, MemoryServerPort, ServerCounts, SwitchAddress};
 use memory_server::{MemoryServer, ServeError};
 use ports::{PortKind, PortSpec};
-use rdma::{MemoryNodeConfig, RequesterConfig};
+use rdma::{MemoryNodeConfig, NumberSource, RequesterConfig};
 use resilient_store::random_number;
 use switch::PortId;
 use v1model::Switch;
@@ -19,6 +19,15 @@ use args::{MemoryArgs, MemoryCommand, MemoryServeArgs, ServerArg};
 
 /// Time without progress after which READs are sent again, in nanoseconds. A server on a busy machine may be slow.
 const TIMEOUT_NS: u64 = 20_000_000;
+
+/// The kernel's cryptographic generator.
+struct KernelRandom;
+
+impl NumberSource for KernelRandom {
+    fn next_u64(&mut self) -> u64 {
+        random_number()
+    }
+}
 
 impl From<ServeError> for Failure {
     fn from(error: ServeError) -> Failure {
@@ -53,7 +62,7 @@ fn serve(args: &MemoryServeArgs, output: &Output) -> Result<(), Failure> {
         connections: args.connections.into(),
     };
     let name = port.name().to_owned();
-    let mut server = MemoryServer::new(port, config, random_number());
+    let mut server = MemoryServer::new(port, config, Box::new(KernelRandom));
     privileges::restrict(&KeptAccess::default(), args.show_privileges, output)?;
     let stop = signals::stop_on_signals()?;
     let bytes = grouped(args.memory.bytes());
@@ -78,7 +87,8 @@ pub fn connect(switch: Switch, own: Ipv4Addr, servers: &[ServerArg]) -> Result<E
     config.requester = RequesterConfig { timeout_ns: TIMEOUT_NS, ..RequesterConfig::default() };
     config.retry_ns = 5 * TIMEOUT_NS;
     let secret = [random_number(), random_number()];
-    ElasticSwitch::new(switch, &config, secret, random_number()).map_err(|error| Failure::Usage(error.to_string()))
+    ElasticSwitch::new(switch, &config, secret, Box::new(KernelRandom))
+        .map_err(|error| Failure::Usage(error.to_string()))
 }
 
 /// Describes the lookups of each table, and the requests to each server, one line each.
@@ -103,4 +113,31 @@ pub fn summary(switch: &ElasticSwitch<Switch>) -> String {
         ));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the state of a SplitMix64 generator whose last number was this one.
+    fn splitmix_state(number: u64) -> u64 {
+        let unshift = |mut value: u64, shift: u32| {
+            let given = value;
+            (0..2).for_each(|_| value = given ^ value >> shift);
+            value
+        };
+        let z = unshift(number, 31).wrapping_mul(0x3196_42b2_d24d_8ec3);
+        let z = unshift(z, 27).wrapping_mul(0x96de_1b17_3f11_9089);
+        unshift(z, 30)
+    }
+
+    #[test]
+    fn numbers_of_a_live_server_do_not_follow_from_those_before() {
+        let mut weak = rng::SplitMix64::new(5);
+        let number = weak.next_u64();
+        let predicted = |number: u64| rng::SplitMix64::new(splitmix_state(number)).next_u64();
+        assert_eq!(predicted(number), weak.next_u64(), "the generator of simulations can be predicted");
+        let mut source = KernelRandom;
+        assert!((0..100).all(|_| predicted(source.next_u64()) != source.next_u64()));
+    }
 }

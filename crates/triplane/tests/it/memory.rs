@@ -2,11 +2,13 @@
 
 use std::time::Instant;
 
+use p4runtime_proto::v1;
 use ports::namespace::{Namespace, NamespaceError, veth_with_queues};
 use ports::{AfPacketPort, Port};
 use testing::lock::LIVE_TRAFFIC;
 
 use crate::privileges::assert_unprivileged;
+use crate::support::controller::{ELECTION, become_primary, connect};
 use crate::support::{Directory, Running, TEST_TIMEOUT, run, triplane};
 
 /// Answers a request with the value of its key: from the table, or 0xffff.
@@ -74,6 +76,36 @@ fn mistakes_about_memory_are_one_sentence() {
     assert!(!run(&mut triplane(&["check", &plain])).ok().stdout.contains("elastic"));
 }
 
+#[test]
+fn labs_report_memory_servers_that_they_cannot_use() {
+    let directory = Directory::new();
+    directory.write("values.p4", PROGRAM);
+    directory.write("plain.p4", PROGRAM.replace("@elastic[cache = \"0\"] ", ""));
+    let scenario = directory.write("scenario.toml", "duration = \"1ms\"\n");
+    let lab = |program: &str, memory: &str, more: &str| {
+        let text = format!(
+            "[defaults]\nprogram = \"{program}.p4\"\n[hosts.client]\nip = \"10.0.1.1/24\"\n[hosts.m1]\n\
+             ip = \"10.0.9.1/24\"\nmemory = \"{memory}\"\n[switches.s1]\n[[links]]\nends = [\"client\", \"s1:1\"]\n\
+             [[links]]\nends = [\"m1\", \"s1:2\"]\n{more}"
+        );
+        directory.write("lab.toml", text)
+    };
+    let simulated = |path: &str| run(&mut triplane(&["lab", "sim", path, "--scenario", &scenario]));
+    let refused = |done: crate::support::Done, part: &str| {
+        assert_eq!(done.code, Some(1), "{done:?}");
+        assert!(done.stderr.contains(part), "{done:?} lacks {part:?}");
+    };
+    let small = simulated(&lab("values", "64KiB", ""));
+    refused(small, "write memory = \"176KiB\" or more");
+    let stores = "[stores.a]\n[[links]]\nends = [\"a\", \"s1:3\"]\n";
+    refused(simulated(&lab("values", "1MiB", stores)), "a lab cannot have stores and memory servers together yet");
+    let path = lab("values", "1MiB", "");
+    refused(run(&mut triplane(&["lab", "up", &path])), "live labs have no memory servers");
+    assert!(simulated(&path).ok().stdout.contains("m1  lends 179,304 bytes"));
+    let idle = simulated(&lab("plain", "1MiB", "")).ok();
+    assert!(idle.stderr.contains("`m1` lends memory that nobody uses"), "{idle:?}");
+}
+
 /// A client, a switch, and two memory servers at its ports 2 and 3.
 struct Network {
     switch: Namespace,
@@ -113,6 +145,24 @@ impl Network {
     fn control(&self, words: &[&str]) -> crate::support::Done {
         let mut command = self.switch.command(triplane(&[]).get_program()).expect("a command in a namespace");
         run(command.args(words))
+    }
+
+    /// Sets the pipeline of the switch once more, and returns the message of the refusal.
+    fn set_pipeline(&self) -> String {
+        let work = async {
+            let mut client = connect().await;
+            let _primary = become_primary(client.clone()).await;
+            let request = v1::GetForwardingPipelineConfigRequest { device_id: 1, response_type: 0 };
+            let config = client.get_forwarding_pipeline_config(request).await.expect("it is told").into_inner().config;
+            let action = v1::set_forwarding_pipeline_config_request::Action::VerifyAndCommit.into();
+            let (device_id, election_id) = (1, ELECTION);
+            let request =
+                v1::SetForwardingPipelineConfigRequest { device_id, election_id, action, config, ..Default::default() };
+            client.set_forwarding_pipeline_config(request).await.expect_err("it is refused").message().to_owned()
+        };
+        let run =
+            || tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime").block_on(work);
+        self.switch.enter(run).expect("to enter a namespace")
     }
 
     /// Asks for the values of keys, each until there is an answer, and returns these.
@@ -181,6 +231,9 @@ fn entries_are_looked_up_in_the_memory_of_servers_that_die_and_return() {
     ctl(&["insert", "I.values", "hdr.request.key=200 -> answer(value=7)"]);
     assert_eq!(network.ask(200..201), [7]);
     assert!(ctl(&["entries", "I.values"]).contains("200"));
+    let refusal = network.set_pipeline();
+    assert!(refusal.contains("is not replaced while it runs"), "{refusal}");
+    assert_eq!(network.ask(200..201), [7]);
     assert_unprivileged(second.id());
     // The first server dies, then it returns with empty memory, and the second one dies.
     first.signal("KILL");

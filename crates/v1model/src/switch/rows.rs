@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 use engine::{Dependency, Ending, RowRefusal, StateRow};
 use jit::{InPlacePacket, UnitOutcome};
 use switch::trace::{PassKind, PassOutcome, Recorder};
-use switch::{DropReason, Frame, HeldOutput, Notification, Output, RowSwitch, Time};
+use switch::{DropReason, Frame, HeldOutput, Notification, Output, PortId, RowSwitch, Time};
 
 use super::Switch;
 use super::in_place::{PacketOutput, ReceivedPacket};
@@ -222,6 +222,14 @@ impl RowSwitch for Switch {
         let groups = self.program.resilient_groups().expect("a valid program has valid annotations");
         self.objects.own_rows(&self.program, &groups);
         self.rows = Some(Box::new(RowQueues { max_parked, ..RowQueues::default() }));
+    }
+
+    fn count_received(&mut self, port: PortId, bytes: usize) {
+        self.ports.count_rx(&mut self.registry, port, bytes);
+    }
+
+    fn count_sent(&mut self, port: PortId, bytes: usize) {
+        self.ports.count_tx(&mut self.registry, port, bytes);
     }
 
     #[inline]
