@@ -328,7 +328,8 @@ fn write_of(row: RowId, seq: u64) -> StoreMessage {
 
 #[test]
 fn messages_leave_out_what_the_datagram_has_said() {
-    let switch = Some(OwnerId { switch: SwitchId(1), incarnation: 7 });
+    let owner = OwnerId { switch: SwitchId(1), incarnation: 7 };
+    let switch = Some(owner);
     let lengths = |messages: &[StoreMessage], switch| {
         (1..=messages.len()).map(|count| written(&messages[..count], switch).len()).collect::<Vec<_>>()
     };
@@ -344,7 +345,6 @@ fn messages_leave_out_what_the_datagram_has_said() {
         let row = RowId::of_index(1, 1);
         StoreMessage::Reply(Reply { owner, body: ReplyBody::Acked { row, epoch: 1, seq: 300, outputs: None } })
     };
-    let owner = switch.expect("it was just set");
     let (first, again) = (1 + 8 + 5 + 1 + 2, 1 + 5 + 1 + 2);
     let expected = [first, first + again, first + 2 * again + 12, first + 3 * again + 24];
     assert_eq!(lengths(&[acked(owner), acked(owner), acked(stranger), acked(owner)], switch), expected);
