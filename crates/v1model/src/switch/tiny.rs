@@ -68,6 +68,8 @@ struct PortStats {
 pub(super) struct TinyPacket {
     /// The transparent program that was taken out; empty if the frame still contains its program.
     program: Vec<u8>,
+    /// Number of VLAN tags that followed it.
+    tags_behind: usize,
     arrived: Time,
     /// The priority of the queue, and its depth when the packet arrived; `None` if the queue has no rate.
     queued: Option<(usize, usize)>,
@@ -108,7 +110,7 @@ impl Switch {
     pub(super) fn peel(&self, data: &mut Vec<u8>, now: Time) -> Option<Box<TinyPacket>> {
         self.tiny.as_ref()?;
         let place = wire_format::find(data)?;
-        let mut tiny = TinyPacket { program: Vec::new(), arrived: now, queued: None };
+        let mut tiny = TinyPacket { program: Vec::new(), tags_behind: 0, arrived: now, queued: None };
         if place.carriage == wire_format::Carriage::Transparent
             && let Ok(packet) = wire_format::Packet::new_checked(&data[place.start..])
             && packet.encapsulated() != 0
@@ -117,6 +119,7 @@ impl Switch {
             tiny.program.extend_from_slice(&data[place.start..end]);
             data[place.start - 2..place.start].copy_from_slice(&inner.to_be_bytes());
             data.drain(place.start..end);
+            tiny.tags_behind = wire_format::count_tags(data, place.start);
         }
         Some(Box::new(tiny))
     }
@@ -158,9 +161,13 @@ impl Switch {
 }
 
 impl TinyPacket {
-    /// Puts the program back into a frame that leaves.
+    /// Puts the program back into a frame that leaves, before as many tags as followed it. A frame without an EtherType,
+    /// which only truncation leaves behind, leaves without it.
     pub fn put_back(&self, data: &mut Vec<u8>) {
-        let Some((inner, at)) = wire_format::after_tags(data).filter(|_| !self.program.is_empty()) else { return };
+        if self.program.is_empty() {
+            return;
+        }
+        let Some((inner, at)) = wire_format::place_among_tags(data, self.tags_behind) else { return };
         let mut program = self.program.clone();
         // The P4 program may have changed the type, for example by pushing a label.
         let old = u16::from_be_bytes([program[8], program[9]]);

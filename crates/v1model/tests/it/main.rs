@@ -9,4 +9,5 @@ mod row_tables;
 mod rows;
 mod stories;
 mod tiny;
+mod tiny_tags;
 mod workers;

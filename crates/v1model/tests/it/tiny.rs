@@ -83,7 +83,7 @@ fn frame(ethertype: u16, payload: &[u8]) -> Frame {
     Frame { port: PortId(1), data: ethernet::Repr { destination, source, ethertype }.packet(payload) }
 }
 
-fn assembled(text: &str) -> TinyProgram {
+pub fn assembled(text: &str) -> TinyProgram {
     let (mut sources, mut diagnostics) = (Default::default(), diagnostics::Diagnostics::new());
     let program = tpp::assemble(&mut sources, "test.tpp", text, &MemoryMap::new(), &mut diagnostics);
     program.unwrap_or_else(|| panic!("{}", diagnostics.render(&sources, false)))
