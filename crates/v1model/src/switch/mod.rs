@@ -61,7 +61,7 @@ pub use config::{CPU_PORT, Config, DROP_PORT, Executor, MAX_PORT, WIDEST_PORT, d
 pub use image::Image;
 pub use layout::LoadError;
 pub use paths::{Path, PathCount, PathReason};
-pub use tiny::TinySettings;
+pub use tiny::{EXECUTIONS_PER_SECOND, TinySettings};
 
 use idle::Idle;
 use layout::Layout;

@@ -9,5 +9,6 @@ mod row_tables;
 mod rows;
 mod stories;
 mod tiny;
+mod tiny_limits;
 mod tiny_tags;
 mod workers;
