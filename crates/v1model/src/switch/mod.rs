@@ -365,6 +365,7 @@ impl Switch {
         }
         let all = frames.iter().map(|(_, count)| count).sum();
         self.ports.take_back_tx(&mut self.registry, port, all, bytes);
+        self.count_unsent(port, all, bytes);
     }
 
     /// Whether notifications are pending for the control plane.

@@ -75,8 +75,18 @@ struct PortStats {
     programs: ProgramStats,
     tx: [Stat; 2],
     rx: [Stat; 2],
-    /// Packets that entered each queue, and those dropped there.
-    queues: [[Stat; 2]; PRIORITIES],
+    /// Packets and bytes that the driver could not send.
+    errors: [Stat; 2],
+    queues: [QueueCounts; PRIORITIES],
+}
+
+/// The counters of a queue. Bytes of packets that pass a queue without a rate are not counted.
+#[derive(Clone, Copy, Debug)]
+struct QueueCounts {
+    /// Packets and bytes that entered the queue.
+    entered: [Stat; 2],
+    /// Packets and bytes that the full queue dropped.
+    dropped: [Stat; 2],
 }
 
 impl PortStats {
@@ -89,13 +99,15 @@ impl PortStats {
         };
         let tx = ["TX-Packets", "TX-Bytes"].map(|name| stat((Namespace::Link, name), 0));
         let rx = ["RX-Packets", "RX-Bytes"].map(|name| stat((Namespace::InputLink, name), 0));
+        let errors = ["Error-Packets", "Error-Bytes"].map(|name| stat((Namespace::Link, name), 0));
         let queues = std::array::from_fn(|priority| {
-            ["RX-Packets", "Drop-Packets"].map(|name| stat((Namespace::Queue, name), priority))
+            let mut pair = |names: [&'static str; 2]| names.map(|name| stat((Namespace::Queue, name), priority));
+            QueueCounts { entered: pair(["RX-Packets", "RX-Bytes"]), dropped: pair(["Drop-Packets", "Drop-Bytes"]) }
         });
         let mut count = |result: &str| registry.register(format!("port.{id}.tpp.{result}"));
         let programs =
             ProgramStats { executed: count("executed"), refused: count("refused"), limited: count("limited") };
-        PortStats { first_word: (at + 1) * APPLICATION_WORDS, bucket: Arc::default(), programs, tx, rx, queues }
+        PortStats { first_word: (at + 1) * APPLICATION_WORDS, bucket: Arc::default(), programs, tx, rx, errors, queues }
     }
 }
 
@@ -129,8 +141,17 @@ pub(super) struct TinyPacket {
     /// Number of VLAN tags that followed it.
     tags_behind: usize,
     arrived: Time,
-    /// The priority of the queue, and its depth when the packet arrived; `None` if the queue has no rate.
-    queued: Option<(usize, usize)>,
+    /// Its arrival in the queue; `None` if the queue has no rate.
+    queued: Option<QueueArrival>,
+}
+
+/// The arrival of a packet in a queue.
+#[derive(Clone, Copy, Debug)]
+struct QueueArrival {
+    priority: usize,
+    /// Number of packets that the packet found there.
+    depth: usize,
+    at: Time,
 }
 
 impl Switch {
@@ -171,12 +192,27 @@ impl Switch {
         Some(Box::new(tiny))
     }
 
-    /// Records the queue of a packet and the depth of the queue at its arrival.
+    /// Records the queue of a packet, and the depth of the queue at its arrival.
     #[inline]
-    pub(super) fn note_queue(&self, packet: &mut Packet, port: PortId, priority: usize, depth: usize) {
+    pub(super) fn note_queue(&self, packet: &mut Packet, port: PortId, priority: usize, (at, depth): (Time, usize)) {
         if let Some(tiny) = &mut packet.tiny {
-            tiny.queued = Some((priority, depth)).filter(|_| !self.queues.is_open(port, priority));
+            let arrival = QueueArrival { priority, depth, at };
+            tiny.queued = Some(arrival).filter(|_| !self.queues.is_open(port, priority));
         }
+    }
+
+    /// Counts the bytes of a packet that entered a queue with a rate (`accepted`) or found it full.
+    pub(super) fn count_offered(&mut self, port: PortId, priority: usize, accepted: bool, bytes: usize) {
+        let Some(stats) = self.tiny.as_ref().and_then(|tiny| tiny.ports.get(&port)) else { return };
+        let queue = &stats.queues[priority];
+        self.registry.add(if accepted { queue.entered[1] } else { queue.dropped[1] }, bytes as u64);
+    }
+
+    /// Counts frames that the driver could not send.
+    pub(super) fn count_unsent(&mut self, port: PortId, frames: u64, bytes: u64) {
+        let Some(stats) = self.tiny.as_ref().and_then(|tiny| tiny.ports.get(&port)) else { return };
+        self.registry.add(stats.errors[0], frames);
+        self.registry.add(stats.errors[1], bytes);
     }
 
     /// Executes the program of a frame that leaves, unless the limit of its input port is reached. Returns the port to
@@ -216,6 +252,8 @@ impl Switch {
             registry: &self.registry,
             ports: &self.ports,
             queues: &self.queues,
+            objects: &self.objects,
+            tables: &self.program.tables,
             counts_alone: !self.role.is_shared(),
             packet,
             input,
@@ -231,6 +269,11 @@ impl Switch {
 }
 
 impl TinyPacket {
+    /// Returns the length of the program that was taken out, in bytes.
+    pub fn program_len(&self) -> usize {
+        self.program.len()
+    }
+
     /// Puts the program back into a frame that leaves, before as many tags as followed it. A frame without an EtherType,
     /// which only truncation leaves behind, leaves without it.
     pub fn put_back(&self, data: &mut Vec<u8>) {

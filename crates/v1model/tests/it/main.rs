@@ -10,5 +10,6 @@ mod rows;
 mod stories;
 mod tiny;
 mod tiny_limits;
+mod tiny_rows;
 mod tiny_tags;
 mod workers;

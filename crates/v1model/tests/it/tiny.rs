@@ -30,7 +30,13 @@ parser P(packet_in packet, out headers_t hdr, inout metadata_t meta, inout stand
 }
 control Nothing(inout headers_t hdr, inout metadata_t meta) { apply {} }
 control I(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard) {
+    table known {
+        key = { hdr.ipv4.host: exact; }
+        actions = { NoAction; }
+        const entries = { 200: NoAction(); 201: NoAction(); }
+    }
     apply {
+        known.apply();
         if (!hdr.ipv4.isValid() || hdr.ipv4.host == 9) { mark_to_drop(standard); return; }
         standard.egress_spec = 2;
         hdr.ipv4.ttl = hdr.ipv4.ttl - 1;
@@ -97,7 +103,7 @@ pub fn transparent(text: &str, host: u8) -> Frame {
 }
 
 /// The words that the first hop wrote, and the status.
-fn words(frame: &Frame) -> (Vec<u32>, Status) {
+pub fn words(frame: &Frame) -> (Vec<u32>, Status) {
     let place = find(&frame.data).or_else(|| wire::tpp::find_echo(&frame.data)).expect("a program");
     let packet = Packet::new_checked(&frame.data[place.start..place.end]).expect("a correct program");
     assert!(packet.is_checksum_right());

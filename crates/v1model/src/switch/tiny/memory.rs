@@ -2,6 +2,9 @@
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
+use cranelift_entity::{EntityRef, PrimaryMap};
+use engine::Objects;
+use ir::TableId;
 use switch::{EgressQueues, PRIORITIES, PortId, Ports, Registry, Stat};
 use tpp::SwitchMemory;
 use tpp::map::Namespace;
@@ -15,6 +18,8 @@ pub(super) struct PacketMemory<'a> {
     pub registry: &'a Registry,
     pub ports: &'a Ports,
     pub queues: &'a EgressQueues<Box<Packet>>,
+    pub objects: &'a Objects,
+    pub tables: &'a PrimaryMap<TableId, ir::Table>,
     /// Whether the registry has all counts. The registry of one of several workers has only its own.
     pub counts_alone: bool,
     pub packet: &'a TinyPacket,
@@ -52,18 +57,38 @@ impl PacketMemory<'_> {
         self.counts_alone.then(|| self.registry.value(stat))
     }
 
+    /// Returns the sum of counters, unless other workers count, too.
+    fn sum(&self, stats: impl Iterator<Item = Stat>) -> Option<u64> {
+        self.counts_alone.then(|| stats.map(|stat| self.registry.value(stat)).sum())
+    }
+
+    /// Returns the sum over the queues of a port. `None` if all are open: without a rate, frames wait in the driver, and
+    /// the switch does not know how many.
+    fn waiting(&self, port: PortId, of_queue: impl Fn(usize) -> u64) -> Option<u64> {
+        let has_rate = (0..PRIORITIES).any(|priority| !self.queues.is_open(port, priority));
+        (has_rate && self.counts_alone).then(|| (0..PRIORITIES).map(of_queue).sum())
+    }
+
     fn of_link(&self, port: PortId, offset: u16) -> Option<u64> {
         let stats = self.programs.ports.get(&port)?;
+        let at = self.leaving.at;
         match offset {
             offset::LINK_ID => Some(port.0.into()),
             offset::LINK_STATUS => Some(self.ports.is_up(port).into()),
-            offset::LINK_QUEUED_PACKETS => {
-                let has_rate = (0..PRIORITIES).any(|priority| !self.queues.is_open(port, priority));
-                let depths = (0..PRIORITIES).map(|priority| self.queues.depth(port, priority) as u64);
-                (has_rate && self.counts_alone).then(|| depths.sum())
-            }
+            offset::LINK_CAPACITY => self.queues.bandwidth(port).map(|bps| bps / 8),
+            offset::LINK_QUEUED_PACKETS => self.waiting(port, |priority| self.queues.depth(port, priority) as u64),
+            offset::LINK_QUEUED_BYTES => self.waiting(port, |priority| self.queues.bytes(port, priority)),
             offset::LINK_TX_PACKETS => self.count(stats.tx[0]),
             offset::LINK_TX_BYTES => self.count(stats.tx[1]),
+            offset::LINK_TX_UTILIZATION => self.queues.sent_share(port, at).map(u64::from),
+            offset::LINK_RX_PACKETS => self.sum(stats.queues.iter().flat_map(|it| [it.entered[0], it.dropped[0]])),
+            offset::LINK_RX_BYTES if (0..PRIORITIES).any(|priority| self.queues.is_open(port, priority)) => None,
+            offset::LINK_RX_BYTES => self.sum(stats.queues.iter().flat_map(|it| [it.entered[1], it.dropped[1]])),
+            offset::LINK_RX_UTILIZATION => self.queues.offered_share(port, at).map(u64::from),
+            offset::LINK_DROP_PACKETS => self.sum(stats.queues.iter().map(|it| it.dropped[0])),
+            offset::LINK_DROP_BYTES => self.sum(stats.queues.iter().map(|it| it.dropped[1])),
+            offset::LINK_ERROR_PACKETS => self.count(stats.errors[0]),
+            offset::LINK_ERROR_BYTES => self.count(stats.errors[1]),
             _ => None,
         }
     }
@@ -81,28 +106,53 @@ impl PacketMemory<'_> {
 
     fn of_queue(&self, port: PortId, priority: usize, offset: u16) -> Option<u64> {
         let stats = self.programs.ports.get(&port)?.queues.get(priority)?;
+        let depth = self.queues.depth(port, priority) as u64;
+        let bytes = self.queues.bytes(port, priority);
+        let is_open = self.queues.is_open(port, priority);
         match offset {
-            // Without a rate, frames wait in the driver, and the switch does not know how many.
-            offset::QUEUE_OCCUPANCY if self.queues.is_open(port, priority) || !self.counts_alone => None,
-            offset::QUEUE_OCCUPANCY => Some(self.queues.depth(port, priority) as u64),
-            offset::QUEUE_ID => Some(priority as u64),
-            offset::QUEUE_RX_PACKETS => self.count(stats[0]),
-            offset::QUEUE_DROP_PACKETS => self.count(stats[1]),
+            // Without a rate, frames wait in the driver, and bytes of the packets that pass are not counted.
+            offset::QUEUE_OCCUPANCY
+            | offset::QUEUE_QUEUED_BYTES
+            | offset::QUEUE_RX_BYTES
+            | offset::QUEUE_TX_BYTES
+            | offset::QUEUE_CAPACITY
+                if is_open || !self.counts_alone =>
+            {
+                None
+            }
+            offset::QUEUE_OCCUPANCY => Some(depth),
+            offset::QUEUE_QUEUED_BYTES => Some(bytes),
+            offset::QUEUE_ID | offset::QUEUE_PRIORITY => Some(priority as u64),
+            offset::QUEUE_CAPACITY => Some(self.queues.capacity(port, priority) as u64),
+            offset::QUEUE_RATE => self.queues.rate(port, priority),
+            offset::QUEUE_TX_PACKETS => self.count(stats.entered[0]).map(|entered| entered.saturating_sub(depth)),
+            offset::QUEUE_TX_BYTES => self.count(stats.entered[1]).map(|entered| entered.saturating_sub(bytes)),
+            offset::QUEUE_RX_PACKETS => self.count(stats.entered[0]),
+            offset::QUEUE_RX_BYTES => self.count(stats.entered[1]),
+            offset::QUEUE_DROP_PACKETS => self.count(stats.dropped[0]),
+            offset::QUEUE_DROP_BYTES => self.count(stats.dropped[1]),
             _ => None,
         }
     }
 
+    fn of_stage(&self, stage: usize, offset: u16) -> Option<u64> {
+        let table = TableId::new(stage);
+        let entries = || self.tables.get(table).map(|_| self.objects.entry_count(table) as u64);
+        if offset == offset::STAGE_ENTRIES { entries() } else { None }
+    }
+
     fn of_packet(&self, offset: u16) -> Option<u64> {
-        let latency = self.leaving.at.as_ns().saturating_sub(self.packet.arrived.as_ns());
+        let (at, queued) = (self.leaving.at, self.packet.queued);
         Some(match offset {
             offset::PACKET_INPUT_PORT => self.input.0.into(),
             offset::PACKET_OUTPUT_PORT => self.leaving.port.0.into(),
-            offset::PACKET_QUEUE_ID => self.packet.queued?.0 as u64,
-            offset::PACKET_ENQUEUE_DEPTH => self.packet.queued?.1 as u64,
-            offset::PACKET_DEQUEUE_DEPTH => self.packet.queued.map(|_| self.leaving.depth as u64)?,
+            offset::PACKET_QUEUE_ID => queued?.priority as u64,
+            offset::PACKET_ENQUEUE_DEPTH => queued?.depth as u64,
+            offset::PACKET_DEQUEUE_DEPTH => queued.map(|_| self.leaving.depth as u64)?,
             offset::PACKET_INGRESS_TIME => self.packet.arrived.as_ns(),
-            offset::PACKET_EGRESS_TIME => self.leaving.at.as_ns(),
-            offset::PACKET_HOP_LATENCY => latency,
+            offset::PACKET_EGRESS_TIME => at.as_ns(),
+            offset::PACKET_HOP_LATENCY => at.since_ns(self.packet.arrived),
+            offset::PACKET_QUEUE_TIME => at.since_ns(queued?.at),
             offset::PACKET_LENGTH => self.length as u64,
             _ => return None,
         })
@@ -115,10 +165,14 @@ impl PacketMemory<'_> {
         let offset = |namespace: Namespace| address - namespace.base();
         match address {
             0x0000..0x0800 => self.of_switch(offset(Namespace::Switch)),
+            0x1000..0x2000 => {
+                let offset = offset(Namespace::Stage);
+                self.of_stage(usize::from(offset >> 6), offset & 0x3f)
+            }
             0x3000..0x3400 => self.of_link(self.leaving.port, offset(Namespace::Link)),
             0x3c00..0x4000 => self.of_input(offset(Namespace::InputLink)),
             0x4000..0x4800 => self.of_packet(offset(Namespace::PacketMetadata)),
-            0xb000..0xb040 => self.of_queue(self.leaving.port, self.packet.queued?.0, offset(Namespace::Queue)),
+            0xb000..0xb040 => self.of_queue(self.leaving.port, self.packet.queued?.priority, offset(Namespace::Queue)),
             _ => None,
         }
     }
