@@ -269,8 +269,8 @@ impl<T> EgressQueues<T> {
         Some(port.busy.share(Picos::from(at.as_ns()) * 1000))
     }
 
-    /// Returns the share of a port's bandwidth that packets needed which were offered to its queues in the last complete
-    /// millisecond before `at`, in 1/10,000, rounded down. It exceeds 10,000 in overload.
+    /// Returns the share of a port's bandwidth that was offered to its queues in the last complete millisecond before
+    /// `at`, in 1/10,000, rounded down. It exceeds 10,000 in overload.
     pub fn offered_share(&self, port: PortId, at: Time) -> Option<u32> {
         let port = self.ports.get(&port)?;
         Some(port.offered.share(Picos::from(at.as_ns()) * 1000, port.bps?))
