@@ -274,8 +274,8 @@ impl TinyPacket {
         self.program.len()
     }
 
-    /// Puts the program back into a frame that leaves, before as many tags as followed it. A frame without an EtherType,
-    /// which only truncation leaves behind, leaves without it.
+    /// Puts the program back into a frame that leaves, before as many tags as followed it. A frame without an
+    /// EtherType, which only truncation leaves behind, leaves without it.
     pub fn put_back(&self, data: &mut Vec<u8>) {
         if self.program.is_empty() {
             return;

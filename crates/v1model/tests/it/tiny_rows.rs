@@ -238,12 +238,13 @@ fn rows_of_bytes_do_not_exist_without_a_rate() {
 }
 
 #[test]
-fn a_queue_with_a_rate_tells_it_and_a_table_its_entries() {
+fn rates_of_queues_and_entries_of_tables_are_read() {
     for way in WAYS {
         let mut switch = switch(way, Some(TinySettings::new(1, false)));
         switch.set_queue_rate(PortId(2), None, Some(7_000_000));
-        let program = ".hops 1\nPUSH [Queue:Rate]\nPUSH [Stage0:Entries]\nPUSH [Stage1:Entries]\n";
+        let program =
+            ".hops 1\nPUSH [Queue:Rate]\nPUSH [Stage0:Entries]\nPUSH [Stage0:Version]\nPUSH [Stage1:Entries]\n";
         let left = step(&mut switch, way, [transparent(program, 2)]);
-        assert_eq!(words(&left[0]), (vec![7_000_000, 2, 0], Status::ABSENT), "there is no second table");
+        assert_eq!(words(&left[0]), (vec![7_000_000, 2, 2, 0], Status::ABSENT), "there is no second table");
     }
 }

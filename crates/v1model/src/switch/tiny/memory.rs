@@ -62,8 +62,8 @@ impl PacketMemory<'_> {
         self.counts_alone.then(|| stats.map(|stat| self.registry.value(stat)).sum())
     }
 
-    /// Returns the sum over the queues of a port. `None` if all are open: without a rate, frames wait in the driver, and
-    /// the switch does not know how many.
+    /// Returns the sum over the queues of a port. `None` if all are open: without a rate, frames wait in the driver,
+    /// and the switch does not know how many.
     fn waiting(&self, port: PortId, of_queue: impl Fn(usize) -> u64) -> Option<u64> {
         let has_rate = (0..PRIORITIES).any(|priority| !self.queues.is_open(port, priority));
         (has_rate && self.counts_alone).then(|| (0..PRIORITIES).map(of_queue).sum())
@@ -137,8 +137,12 @@ impl PacketMemory<'_> {
 
     fn of_stage(&self, stage: usize, offset: u16) -> Option<u64> {
         let table = TableId::new(stage);
-        let entries = || self.tables.get(table).map(|_| self.objects.entry_count(table) as u64);
-        if offset == offset::STAGE_ENTRIES { entries() } else { None }
+        self.tables.get(table)?;
+        match offset {
+            offset::STAGE_VERSION => Some(self.objects.table_version(table).into()),
+            offset::STAGE_ENTRIES => Some(self.objects.entry_count(table) as u64),
+            _ => None,
+        }
     }
 
     fn of_packet(&self, offset: u16) -> Option<u64> {

@@ -9,6 +9,7 @@ pub const SWITCH_VENDOR_ID: u16 = row_of(Namespace::Switch, "VendorID").offset;
 pub const SWITCH_PORTS: u16 = row_of(Namespace::Switch, "Ports").offset;
 pub const SWITCH_APP_SPECIFIC: u16 = row_of(Namespace::Switch, "AppSpecific").offset;
 
+pub const STAGE_VERSION: u16 = row_of(Namespace::Stage, "Version").offset;
 pub const STAGE_ENTRIES: u16 = row_of(Namespace::Stage, "ReferenceCount").offset;
 
 pub const LINK_ID: u16 = row_of(Namespace::Link, "ID").offset;
