@@ -30,6 +30,9 @@ pub fn emit(topology: &Topology) -> String {
     if let Some((word, _)) = TinyAccess::WORDS.iter().find(|(_, tpp)| *tpp == topology.tpp && *tpp != TinyAccess::Off) {
         _ = writeln!(text, "tpp = \"{word}\"");
     }
+    if let Some(limit) = topology.tpp_limit {
+        _ = writeln!(text, "tpp_limit = {limit}");
+    }
     if let Some(shape) = uniform {
         _ = writeln!(text, "link = {{ {} }}", fields(&shape, &Shape::default()).join(", "));
     }

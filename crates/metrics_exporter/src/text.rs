@@ -100,9 +100,17 @@ fn metric(name: &str) -> Metric {
     }
     let parts: Vec<&str> = name.split('.').collect();
     match parts[..] {
-        ["port", port, direction @ ("rx" | "tx"), unit] => {
-            let help = format!("{} {} by a port.", capital(unit), if direction == "rx" { "received" } else { "sent" });
+        ["port", port, direction @ ("rx" | "tx" | "error"), unit] => {
+            let help = match direction {
+                "rx" => format!("{} received by a port.", capital(unit)),
+                "tx" => format!("{} sent by a port.", capital(unit)),
+                _ => format!("{} that the driver could not send.", capital(unit)),
+            };
             counter(format!("triplane_port_{direction}_{}_total", plain(unit)), &help, labels(&[("port", port)]))
+        }
+        ["port", port, "tpp", result] => {
+            let help = "Tiny packet programs of packets from a port, by result.";
+            counter("triplane_tpp_programs_total".to_owned(), help, labels(&[("port", port), ("result", result)]))
         }
         ["queue", port, priority, "depth"] => {
             let help = "Packets waiting in an egress queue.";
@@ -116,6 +124,17 @@ fn metric(name: &str) -> Metric {
             };
             let labels = labels(&[("port", port), ("priority", priority)]);
             counter(format!("triplane_queue_{}_total", plain(what)), help, labels)
+        }
+        ["queue", port, priority, way @ ("rx" | "drop"), "bytes"] => {
+            let help = match way {
+                "rx" => "Bytes added to an egress queue with a rate.",
+                _ => "Bytes dropped because an egress queue was full.",
+            };
+            counter(
+                format!("triplane_queue_{way}_bytes_total"),
+                help,
+                labels(&[("port", port), ("priority", priority)]),
+            )
         }
         _ => counter(format!("triplane_{}_total", plain(name)), &format!("Switch counter {name}."), String::new()),
     }
@@ -163,6 +182,10 @@ mod tests {
             number("drop.ingress.program.at.a.p4:8:9", 7),
             number("table.In.t\"x.entries", 5),
             number("notification.packets-in", 2),
+            number("port.1.tpp.executed", 6),
+            number("port.1.tpp.limited", 8),
+            number("port.1.error.packets", 10),
+            number("queue.2.0.drop.bytes", 11),
         ];
         let place = diagnostics::SourcePosition { file: "a\\b.p4".into(), line: 8, column: 9 };
         let reason = switch::DropReason::IngressProgram;
@@ -175,14 +198,18 @@ mod tests {
             [
                 r#"triplane_drops_total{reason="ingress.program"} 7"#,
                 "triplane_notification_packets_in_total 2",
+                r#"triplane_port_error_packets_total{port="1"} 10"#,
                 r#"triplane_port_rx_packets_total{port="1"} 3"#,
                 r#"triplane_port_rx_packets_total{port="10"} 4"#,
                 r#"triplane_port_tx_bytes_total{port="1"} 500"#,
                 r#"triplane_program_drops_total{reason="ingress.program",place="a\\b.p4:8:9",in="In.drop"} 7"#,
                 r#"triplane_queue_depth{port="2",priority="0"} 1"#,
+                r#"triplane_queue_drop_bytes_total{port="2",priority="0"} 11"#,
                 r#"triplane_queue_dropped_total{port="2",priority="0"} 9"#,
                 "triplane_series_omitted 0",
                 r#"triplane_table_entries{table="In.t\"x"} 5"#,
+                r#"triplane_tpp_programs_total{port="1",result="executed"} 6"#,
+                r#"triplane_tpp_programs_total{port="1",result="limited"} 8"#,
             ]
         );
         // Each metric has one head, before its samples.

@@ -32,6 +32,7 @@ mod row_switch;
 mod takeover;
 mod time;
 pub mod trace;
+mod utilization;
 
 pub use drops::{DropReason, DropSite, Drops};
 pub use frame::{Device, Frame, PortId};

@@ -10,6 +10,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use crate::utilization::{BusyTime, OfferedBytes};
 use crate::{PortId, Time};
 
 /// Number of queues per port: priorities 0 (served last) to 7 (served first).
@@ -19,17 +20,20 @@ pub const PRIORITIES: usize = 8;
 const DEFAULT_DEPTH: usize = 64;
 
 /// A time in picoseconds, so that a rate is exact even if its interval is not a whole number of nanoseconds.
-type Picos = u128;
+pub(crate) type Picos = u128;
 
 /// A rate as the interval between packets.
 #[derive(Clone, Copy, Debug, Default)]
 struct Pace {
+    /// Packets per second; `None` without a rate, or for a share of one.
+    rate_pps: Option<u64>,
     interval: Picos,
     free_at: Picos,
 }
 
 impl Pace {
     fn set_rate(&mut self, rate_pps: Option<u64>) {
+        self.rate_pps = rate_pps.map(|rate| rate.max(1));
         self.interval = rate_pps.map_or(0, |rate| 1_000_000_000_000 / Picos::from(rate.max(1)));
         if rate_pps.is_none() {
             self.free_at = 0;
@@ -43,9 +47,19 @@ impl Pace {
     }
 }
 
+/// A packet in a queue, and its length in bytes.
+#[derive(Debug)]
+struct Waiting<T> {
+    since: Picos,
+    bytes: usize,
+    item: T,
+}
+
 #[derive(Debug)]
 struct PriorityQueue<T> {
-    waiting: VecDeque<(Picos, T)>,
+    waiting: VecDeque<Waiting<T>>,
+    /// Bytes of the packets that wait.
+    bytes: u64,
     depth: usize,
     pace: Pace,
 }
@@ -56,19 +70,25 @@ struct PortQueues<T> {
     pace: Pace,
     /// Time for which a byte keeps the port busy; 0 without a bandwidth.
     byte: Picos,
+    /// Bits per second; `None` without a bandwidth, or for a share of one.
+    bps: Option<u64>,
+    busy: BusyTime,
+    offered: OfferedBytes,
 }
 
 impl<T> PortQueues<T> {
     fn new(depth: usize) -> Self {
-        let queue = || PriorityQueue { waiting: VecDeque::new(), depth, pace: Pace::default() };
-        PortQueues { queues: std::array::from_fn(|_| queue()), pace: Pace::default(), byte: 0 }
+        let queue = || PriorityQueue { waiting: VecDeque::new(), bytes: 0, depth, pace: Pace::default() };
+        let (busy, offered) = (BusyTime::default(), OfferedBytes::default());
+        let queues = std::array::from_fn(|_| queue());
+        PortQueues { queues, pace: Pace::default(), byte: 0, bps: None, busy, offered }
     }
 
     /// Returns the time of the next departure and its priority.
     fn next(&self) -> Option<(Picos, usize)> {
         let mut best: Option<(Picos, usize)> = None;
         for (priority, queue) in self.queues.iter().enumerate().rev() {
-            let Some((since, _)) = queue.waiting.front() else { continue };
+            let Some(Waiting { since, .. }) = queue.waiting.front() else { continue };
             let at = (*since).max(queue.pace.free_at).max(self.pace.free_at);
             if best.is_none_or(|(earliest, _)| at < earliest) {
                 best = Some((at, priority));
@@ -137,6 +157,7 @@ impl<T> EgressQueues<T> {
     /// 0 counts as 1. The caller must report transmitted packets to [`EgressQueues::sent`].
     pub fn set_port_bandwidth(&mut self, port: PortId, bps: Option<u64>) {
         let port = self.port(port);
+        port.bps = bps.map(|bps| bps.max(1));
         port.byte = bps.map_or(0, |bps| 8 * 1_000_000_000_000 / Picos::from(bps.max(1)));
         if bps.is_none() && port.pace.interval == 0 {
             port.pace.free_at = 0;
@@ -150,7 +171,9 @@ impl<T> EgressQueues<T> {
             let begins = Picos::from(at.as_ns()) * 1000;
             // Fractions of a nanosecond, which `at` does not have, are kept while packets follow each other.
             let begins = if port.pace.free_at / 1000 == begins / 1000 { port.pace.free_at } else { begins };
-            port.pace.free_at = port.pace.free_at.max(begins + port.byte * bytes as Picos);
+            let ends = begins + port.byte * bytes as Picos;
+            port.busy.record(begins, ends);
+            port.pace.free_at = port.pace.free_at.max(ends);
         }
     }
 
@@ -193,6 +216,7 @@ impl<T> EgressQueues<T> {
         let workers = workers.max(1);
         let depth_of = |depth: usize| depth.div_ceil(workers as usize);
         let slow = |pace: &mut Pace, interval: Picos| {
+            pace.rate_pps = None;
             pace.interval = interval * Picos::from(workers);
             if interval == 0 {
                 pace.free_at = 0;
@@ -202,7 +226,7 @@ impl<T> EgressQueues<T> {
         for (id, (interval, byte, queues)) in &settings.ports {
             let port = self.port(*id);
             slow(&mut port.pace, *interval);
-            port.byte = byte * Picos::from(workers);
+            (port.byte, port.bps) = (byte * Picos::from(workers), None);
             for (queue, (interval, depth)) in port.queues.iter_mut().zip(queues) {
                 slow(&mut queue.pace, *interval);
                 queue.depth = depth_of(*depth);
@@ -214,6 +238,42 @@ impl<T> EgressQueues<T> {
     pub fn depth(&self, port: PortId, priority: usize) -> usize {
         let queue = self.ports.get(&port).and_then(|port| port.queues.get(priority));
         queue.map_or(0, |queue| queue.waiting.len())
+    }
+
+    /// Returns the bytes of the packets in a queue.
+    pub fn bytes(&self, port: PortId, priority: usize) -> u64 {
+        let queue = self.ports.get(&port).and_then(|port| port.queues.get(priority));
+        queue.map_or(0, |queue| queue.bytes)
+    }
+
+    /// Returns the number of packets that fit into a queue.
+    pub fn capacity(&self, port: PortId, priority: usize) -> usize {
+        let queue = self.ports.get(&port).and_then(|port| port.queues.get(priority));
+        queue.map_or(self.default_depth, |queue| queue.depth)
+    }
+
+    /// Returns the rate of a queue in packets per second, if one is set here.
+    pub fn rate(&self, port: PortId, priority: usize) -> Option<u64> {
+        self.ports.get(&port)?.queues.get(priority)?.pace.rate_pps
+    }
+
+    /// Returns the bandwidth of a port in bits per second, if one is set here.
+    pub fn bandwidth(&self, port: PortId) -> Option<u64> {
+        self.ports.get(&port)?.bps
+    }
+
+    /// Returns the share of the last complete millisecond before `at` for which a port with a bandwidth was busy, in
+    /// 1/10,000, rounded down. `at` is not earlier than the latest packet of [`EgressQueues::sent`].
+    pub fn sent_share(&self, port: PortId, at: Time) -> Option<u32> {
+        let port = self.ports.get(&port).filter(|port| port.bps.is_some())?;
+        Some(port.busy.share(Picos::from(at.as_ns()) * 1000))
+    }
+
+    /// Returns the share of a port's bandwidth that was offered to its queues in the last complete millisecond before
+    /// `at`, in 1/10,000, rounded down. It exceeds 10,000 in overload.
+    pub fn offered_share(&self, port: PortId, at: Time) -> Option<u32> {
+        let port = self.ports.get(&port)?;
+        Some(port.offered.share(Picos::from(at.as_ns()) * 1000, port.bps?))
     }
 
     /// Returns the number of packets in all queues.
@@ -238,16 +298,27 @@ impl<T> EgressQueues<T> {
         self.waiting == 0 && self.default_depth > 0 && ports()
     }
 
-    /// Appends a packet to a queue; priorities beyond the last count as the last.
+    /// Appends a packet of `bytes` to a queue; priorities beyond the last count as the last.
     ///
     /// # Errors
     /// The packet, if the queue is full.
-    pub fn push(&mut self, now: Time, port: PortId, priority: usize, item: T) -> Result<(), QueueFull<T>> {
-        let queue = &mut self.port(port).queues[priority.min(PRIORITIES - 1)];
+    pub fn push(
+        &mut self,
+        now: Time,
+        port: PortId,
+        priority: usize,
+        bytes: usize,
+        item: T,
+    ) -> Result<(), QueueFull<T>> {
+        let since = Picos::from(now.as_ns()) * 1000;
+        let port = self.port(port);
+        port.offered.add(since, bytes);
+        let queue = &mut port.queues[priority.min(PRIORITIES - 1)];
         if queue.waiting.len() >= queue.depth {
             return Err(QueueFull(item));
         }
-        queue.waiting.push_back((Picos::from(now.as_ns()) * 1000, item));
+        queue.bytes += bytes as u64;
+        queue.waiting.push_back(Waiting { since, bytes, item });
         self.waiting += 1;
         Ok(())
     }
@@ -267,7 +338,8 @@ impl<T> EgressQueues<T> {
         port.pace.sent(at);
         let queue = &mut port.queues[priority];
         queue.pace.sent(at);
-        let (_, item) = queue.waiting.pop_front()?;
+        let Waiting { bytes, item, .. } = queue.waiting.pop_front()?;
+        queue.bytes -= bytes as u64;
         self.waiting -= 1;
         let at = Time::from_ns((at / 1000) as u64);
         Some(Departure { port: id, priority, at, depth: queue.waiting.len(), item })
@@ -315,7 +387,7 @@ mod tests {
         queues.set_port_bandwidth(port, Some(8_000_000));
         assert!(!queues.is_open(port, 0) && !queues.are_all_open());
         for bytes in [1000, 500, 100] {
-            queues.push(Time::ZERO, port, 0, bytes).unwrap();
+            queues.push(Time::ZERO, port, 0, bytes, bytes).unwrap();
         }
         let mut left = Vec::new();
         while let Some(next) = queues.next_event() {
@@ -324,7 +396,7 @@ mod tests {
             left.push((departure.at.as_us(), departure.item));
         }
         assert_eq!(left, [(0, 1000), (1000, 500), (1500, 100)]);
-        queues.push(Time::from_us(1550), port, 0, 7).unwrap();
+        queues.push(Time::from_us(1550), port, 0, 100, 7).unwrap();
         assert_eq!(queues.next_event(), Some(Time::from_us(1600)));
         queues.set_port_bandwidth(port, None);
         assert_eq!(queues.next_event(), Some(Time::from_us(1550)));
@@ -340,7 +412,7 @@ mod tests {
         for _ in 0..2 {
             let mut worker = EgressQueues::default();
             worker.share(&owner.settings(), 2);
-            assert_eq!((0..9).filter(|item| worker.push(Time::ZERO, port, 0, *item).is_ok()).count(), 3);
+            assert_eq!((0..9).filter(|item| worker.push(Time::ZERO, port, 0, 100, *item).is_ok()).count(), 3);
             left += std::iter::from_fn(|| worker.pop(ms(3))).count();
             owner.set_port_rate(port, None);
             worker.share(&owner.settings(), 2);
@@ -355,7 +427,7 @@ mod tests {
     fn without_a_rate_packets_leave_at_once_in_the_order_they_came() {
         let mut queues = EgressQueues::default();
         for item in ["a", "b"] {
-            queues.push(Time::from_us(5), PortId(1), 0, item).unwrap();
+            queues.push(Time::from_us(5), PortId(1), 0, 100, item).unwrap();
         }
         assert_eq!(queues.next_event(), Some(Time::from_us(5)));
         assert_eq!(drain(&mut queues, Time::from_us(5)), ["5us 1.0 a", "5us 1.0 b"]);
@@ -367,11 +439,11 @@ mod tests {
         let mut queues = EgressQueues::default();
         queues.set_port_rate(PortId(1), Some(100_000));
         for (priority, item) in [(0, "low1"), (0, "low2"), (7, "high")] {
-            queues.push(Time::ZERO, PortId(1), priority, item).unwrap();
+            queues.push(Time::ZERO, PortId(1), priority, 100, item).unwrap();
         }
         assert_eq!(drain(&mut queues, Time::ZERO), ["0us 1.7 high"]);
         assert_eq!(queues.next_event(), Some(Time::from_us(10)));
-        queues.push(Time::from_us(4), PortId(1), 3, "late").unwrap();
+        queues.push(Time::from_us(4), PortId(1), 3, 100, "late").unwrap();
         assert_eq!(drain(&mut queues, Time::from_us(9)), [""; 0]);
         assert_eq!(drain(&mut queues, Time::from_us(10)), ["10us 1.3 late"]);
         // A late step finds each packet at the time at which it should have left.
@@ -383,7 +455,7 @@ mod tests {
         let mut queues = EgressQueues::default();
         queues.set_rate(PortId(1), Some(7), Some(1_000));
         for (priority, item) in [(7, "h1"), (7, "h2"), (0, "low")] {
-            queues.push(Time::ZERO, PortId(1), priority, item).unwrap();
+            queues.push(Time::ZERO, PortId(1), priority, 100, item).unwrap();
         }
         assert_eq!(drain(&mut queues, Time::ZERO), ["0us 1.7 h1", "0us 1.0 low"]);
         assert_eq!(drain(&mut queues, Time::from_ms(1)), ["1000us 1.7 h2"]);
@@ -395,7 +467,7 @@ mod tests {
         queues.set_rate(PortId(1), None, Some(3));
         queues.set_depth(PortId(1), None, 100);
         for _ in 0..31 {
-            queues.push(Time::ZERO, PortId(1), 0, "x").unwrap();
+            queues.push(Time::ZERO, PortId(1), 0, 100, "x").unwrap();
         }
         assert_eq!(drain(&mut queues, Time::from_ms(10_000)).len(), 31);
     }
@@ -404,9 +476,9 @@ mod tests {
     fn a_full_queue_gives_the_packet_back() {
         let mut queues = EgressQueues::default();
         queues.set_depth(PortId(1), Some(0), 1);
-        queues.push(Time::ZERO, PortId(1), 0, "a").unwrap();
-        assert_eq!(queues.push(Time::ZERO, PortId(1), 0, "b"), Err(QueueFull("b")));
-        assert_eq!(queues.push(Time::ZERO, PortId(1), 1, "c"), Ok(()));
+        queues.push(Time::ZERO, PortId(1), 0, 100, "a").unwrap();
+        assert_eq!(queues.push(Time::ZERO, PortId(1), 0, 100, "b"), Err(QueueFull("b")));
+        assert_eq!(queues.push(Time::ZERO, PortId(1), 1, 100, "c"), Ok(()));
         assert_eq!((queues.depth(PortId(1), 0), queues.waiting()), (1, 2));
     }
 }

@@ -297,6 +297,12 @@ pub struct RunArgs {
     #[arg(long, requires = "tpp")]
     pub tpp_writes: bool,
 
+    /// Maximum number of tiny packet programs executed a second for the packets of each port. Others are forwarded
+    /// without execution.
+    #[arg(long, value_name = "COUNT", requires = "tpp", default_value_t = v1model::EXECUTIONS_PER_SECOND,
+          value_parser = clap::value_parser!(u32).range(1..))]
+    pub tpp_limit: u32,
+
     /// Print the privileges that remain after everything is open: capabilities, and files restricted by Landlock.
     #[arg(long)]
     pub show_privileges: bool,

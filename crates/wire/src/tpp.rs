@@ -21,7 +21,7 @@ mod instruction;
 mod place;
 
 pub use instruction::{ALL_ONES, Instruction, Operation};
-pub use place::{Carriage, ProgramPlace, after_tags, find, find_echo, reflect};
+pub use place::{Carriage, ProgramPlace, count_tags, find, find_echo, place_among_tags, reflect};
 
 use std::fmt;
 

@@ -150,6 +150,12 @@ impl Objects {
         self.written_entries(table).len()
     }
 
+    /// Returns the version of a table's entries: one higher after each of them that is added, replaced or removed, the
+    /// program's own included. It wraps around.
+    pub fn table_version(&self, table: TableId) -> u32 {
+        self.written_entries(table).entries.version()
+    }
+
     /// Returns the maximum number of entries: the table's size (1024 if it has none), or the number of the program's
     /// own entries if that is larger.
     pub fn capacity(&self, table: TableId) -> u64 {

@@ -82,6 +82,8 @@ pub(crate) struct EntryStore {
     /// Handles available for reuse.
     free: Vec<Handle>,
     extensions: BTreeMap<Handle, EntryExtension>,
+    /// Number of changes: entries added, replaced and removed. It wraps around.
+    version: u32,
 }
 
 /// Returns the number of bytes of a value.
@@ -191,7 +193,13 @@ impl EntryStore {
             generations: Vec::new(),
             free: Vec::new(),
             extensions: BTreeMap::new(),
+            version: 0,
         }
+    }
+
+    /// Returns the number of changes so far.
+    pub(crate) fn version(&self) -> u32 {
+        self.version
     }
 
     /// Returns the number of entries.
@@ -284,6 +292,7 @@ impl EntryStore {
     /// Allocates the handle of a new entry and stores the entry. `in_record` says whether the table's record for
     /// packets holds its action.
     pub(crate) fn add(&mut self, entry: &TableEntry, in_record: bool, constant: bool, written_ns: u64) -> Handle {
+        self.version = self.version.wrapping_add(1);
         let handle = self.free.pop().unwrap_or_else(|| {
             let handle = Handle(self.generations.len() as u32);
             tables::reserve_gently(&mut self.generations, 1);
@@ -302,6 +311,7 @@ impl EntryStore {
 
     /// Replaces an entry by another with the same key and priority.
     pub(crate) fn replace(&mut self, handle: Handle, entry: &TableEntry, in_record: bool, written_ns: u64) {
+        self.version = self.version.wrapping_add(1);
         let constant = self.is_constant(handle);
         self.write(handle, entry, in_record, constant, written_ns);
     }
@@ -341,6 +351,7 @@ impl EntryStore {
 
     /// Removes an entry.
     pub(crate) fn take(&mut self, handle: Handle) {
+        self.version = self.version.wrapping_add(1);
         self.extensions.remove(&handle);
         self.record_mut(handle).fill(0);
         self.free.push(handle);

@@ -237,6 +237,23 @@ fn the_programs_entries_are_there_and_stay() {
 }
 
 #[test]
+fn each_change_of_an_entry_makes_another_version() {
+    let mut world = world();
+    let (fixed, table) = (world.table("fixed"), world.table("mixed"));
+    assert_eq!((world.objects.table_version(fixed), world.objects.table_version(table)), (2, 0));
+    let keys = vec![Lpm(byte(0xab), 8), Any];
+    world.insert("mixed", keys.clone(), 1, 1).unwrap();
+    assert_eq!(world.objects.table_version(table), 1);
+    let entry = world.entry(keys.clone(), 1, "set", 2);
+    world.objects.modify(table, entry).unwrap();
+    assert_eq!(world.objects.table_version(table), 2);
+    assert_eq!(world.insert("mixed", keys.clone(), 1, 1), Err(EntryError::Duplicate));
+    assert_eq!(world.objects.table_version(table), 2, "what is refused changes nothing");
+    world.objects.delete(table, &keys, 1).unwrap();
+    assert_eq!((world.objects.table_version(table), world.objects.table_version(fixed)), (3, 2));
+}
+
+#[test]
 fn of_the_programs_entries_those_that_are_constant_stay() {
     let mut world = world();
     let few = world.table("few");

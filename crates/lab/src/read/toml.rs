@@ -9,6 +9,7 @@
 //! shards = 2                        # of the stores: each has a chain with another head
 //! hold = "piggyback"                # of the resilient switches; "local" if omitted
 //! tpp = "read"                      # tiny packet programs: "off" (the default), "read" or "write"
+//! tpp_limit = 1000                  # executions of them a second, for the packets of each port of a switch
 //!
 //! [hosts.h1]
 //! ip = "10.0.1.1/24"
@@ -89,7 +90,7 @@ pub fn read(file: FileId, text: &str, max_port: u32, diagnostics: &mut Diagnosti
     reader.known(top, "a topology", &["defaults", "hosts", "switches", "stores", "operator", "links"]);
     let defaults = reader.defaults(top);
     (topology.lease, topology.shards) = (defaults.lease, defaults.shards);
-    (topology.hold, topology.tpp) = (defaults.hold, defaults.tpp);
+    (topology.hold, topology.tpp, topology.tpp_limit) = (defaults.hold, defaults.tpp, defaults.tpp_limit);
     reader.hosts(top, &mut topology);
     reader.stores(top, &mut topology);
     reader.operator(top, &mut topology);
@@ -107,6 +108,7 @@ struct Defaults {
     shards: Option<u16>,
     hold: Hold,
     tpp: TinyAccess,
+    tpp_limit: Option<u32>,
 }
 
 impl Reader<'_> {
@@ -120,9 +122,10 @@ impl Reader<'_> {
             shards: None,
             hold: Hold::default(),
             tpp: TinyAccess::default(),
+            tpp_limit: None,
         };
         if let Some(table) = self.table(top, "defaults") {
-            let known = ["program", "entries", "p4runtime", "link", "lease", "shards", "hold", "tpp"];
+            let known = ["program", "entries", "p4runtime", "link", "lease", "shards", "hold", "tpp", "tpp_limit"];
             self.known(table, "`defaults`", &known);
             defaults.program = self.program(table).unwrap_or(defaults.program);
             defaults.entries = self.entries(table).unwrap_or(defaults.entries);
@@ -135,6 +138,7 @@ impl Reader<'_> {
             defaults.shards = self.integer(table, "shards", 1..=MAX_SHARDS).map(|shards| shards as u16);
             defaults.hold = self.word(table, "hold", &Hold::WORDS).unwrap_or(defaults.hold);
             defaults.tpp = self.word(table, "tpp", &TinyAccess::WORDS).unwrap_or(defaults.tpp);
+            defaults.tpp_limit = self.integer(table, "tpp_limit", 1..=u32::MAX);
             if let Some(link) = self.table(table, "link") {
                 self.known(link, "a link", &LINK_KEYS);
                 defaults.shape = self.shape(link, defaults.shape);

@@ -27,6 +27,9 @@ pub struct Topology {
     pub hold: Hold,
     /// The rights of tiny packet programs.
     pub tpp: TinyAccess,
+    /// Maximum number of tiny packet programs that a switch executes a second for the packets of each port, if the
+    /// file gives one.
+    pub tpp_limit: Option<u32>,
     /// Configured length of each chain, if there is an operator. Other stores are spares.
     pub chain: Option<usize>,
 }

@@ -260,6 +260,7 @@ fn to_run(tool: Tool, args: SwitchArgs, output: &Output) -> Result<RunArgs, Fail
         switch: None,
         tpp: None,
         tpp_writes: false,
+        tpp_limit: v1model::EXECUTIONS_PER_SECOND,
         show_privileges: false,
         json: false,
         profile: RunProfile::Bmv2 {

@@ -186,7 +186,10 @@ fn build_switch(
         cpu_port: args.profile.has_cpu_port().then_some(PortId(args.control.cpu_port)),
         seed: args.seed,
         executor: if args.interpret { Executor::Interpreter } else { Executor::Auto },
-        tiny_programs: args.tpp.map(|number| TinySettings::new(number, args.tpp_writes)),
+        tiny_programs: args.tpp.map(|number| TinySettings {
+            executions_per_second: args.tpp_limit,
+            ..TinySettings::new(number, args.tpp_writes)
+        }),
         ..Config::default()
     };
     if is_checked {

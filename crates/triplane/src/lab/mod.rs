@@ -25,6 +25,7 @@ mod simulated_switch;
 mod tables;
 mod timeline;
 mod timeline_svg;
+mod tiny;
 mod writes;
 
 use lab::Shape;

@@ -9,13 +9,13 @@ use std::sync::{Arc, OnceLock};
 use compiler::CompiledProgram;
 use diagnostics::{Diagnostic, Diagnostics, FileId, SourceMap, Span};
 use lab::routes::ShortestPaths;
-use lab::{End, Entries, Node, SwitchProgram, TinyAccess, Topology};
+use lab::{End, Entries, Node, SwitchProgram, Topology};
 use lab_live::{ControllerEndpoint, LabError};
 use p4runtime_server::Pipeline;
 use resilient_store::Cluster;
 use resilient_switch::{InBandSwitch, replicated_groups};
 use switch::PortId;
-use v1model::{CPU_PORT, Config, Executor, Image, Switch, TinySettings};
+use v1model::{CPU_PORT, Config, Executor, Image, Switch};
 
 use super::args::TopologyArgs;
 use super::members;
@@ -220,10 +220,7 @@ impl Network {
     fn config(&self, at: usize, seed: u64) -> Config {
         let seed = seed.wrapping_mul(1_000_003).wrapping_add(at as u64);
         let number = u32::try_from(at + 1).expect("a topology has at most 20,000 nodes");
-        let tiny_programs = match self.topology.tpp {
-            TinyAccess::Off => None,
-            access => Some(TinySettings::new(number, access == TinyAccess::Write)),
-        };
+        let tiny_programs = super::tiny::settings(&self.topology, number);
         Config { seed, tiny_programs, ..self.switches[&at].config.clone() }
     }
 

@@ -237,3 +237,30 @@ fn packets_ask_the_switches_on_their_path() {
     echo.signal("INT");
     assert!(echo.wait().ok().stdout.contains("0 datagrams ignored"));
 }
+
+#[test]
+fn packets_write_words_of_the_switches_if_the_lab_permits_it() {
+    let _alone = testing::lock(LIVE_TRAFFIC);
+    let tool = triplane(&[]).get_program().to_string_lossy().into_owned();
+    for access in ["read", "write"] {
+        let options = format!("tpp = \"{access}\"\ntpp_limit = 100000\n");
+        let Some(lab) = Lab::up_with("tpw", &["line", "--switches", "2"], &["ping"], &options) else { return };
+        lab.connects();
+        let mut echo = triplane(&["lab", "exec", "--lab", &lab.name, "h2", &tool, "tpp", "echo", "10.0.0.2"]);
+        let mut echo = Running::start(&mut echo);
+        echo.wait_for("press Ctrl-C to stop");
+        let on_h1 = |program: &str| {
+            let file = lab.directory.write("program.tpp", program);
+            let arguments = ["h1", &tool, "tpp", "run", &file, "10.0.0.2", "--timeout", "5", "--json"];
+            lab.lab("exec", &arguments).ok().json()
+        };
+        // The second switch only, which is the one with hop number 1.
+        let wrote = on_h1("CEXEC [PacketMetadata:TPP-Hop], 0xff, 1\nCSTORE [Switch:AppSpecific_0], 0, 5\n");
+        let read = on_h1("PUSH [Switch:ID]\nPUSH [Switch:AppSpecific_0]\n");
+        let words: Vec<_> = [0, 1].map(|hop| read["hops"][hop][1]["value"].as_u64()).into();
+        let (status, stored) = if access == "write" { ("done", 5) } else { ("done,suppressed", 0) };
+        assert_eq!((&wrote["status"], words), (&status.into(), vec![Some(0), Some(stored)]), "{wrote:#} {read:#}");
+        echo.signal("INT");
+        echo.wait().ok();
+    }
+}

@@ -217,4 +217,13 @@ fn a_run_executes_programs_and_writes_only_if_told() {
     assert_eq!(left(&["--tpp", "7", "--tpp-writes"]), [is(1, ""), is(1, "")]);
     let json = command(&["dis", &directory.path("out.pcap"), "--json"]).ok().json();
     assert_eq!(json["programs"][0]["hops"][0][0]["value"], 7, "the number of the switch");
+    // Both packets arrive at the same time, and a limit below 20 lets one program through.
+    assert_eq!(left(&["--tpp", "7", "--tpp-limit", "19"]), [is(1, ""), is(0, "")]);
+    for (options, message) in [
+        (&["--tpp-limit", "19"][..], "--tpp <NUMBER>"),
+        (&["--tpp", "7", "--tpp-limit", "0"], "0 is not from 1 to 4294967295"),
+    ] {
+        let refused = run(triplane(&[&["run", "examples/wire/wire.p4"][..], options].concat()).current_dir(root()));
+        assert_eq!((refused.code, refused.stderr.contains(message)), (Some(2), true), "{refused:?}");
+    }
 }

@@ -166,6 +166,11 @@ impl Switch {
             let has_program = self.has_tiny_program(&room[start..]);
             if !direct || !lengths.contains(&length) || has_program {
                 let data = room[start..].to_vec();
+                if has_program {
+                    // The program may read the counts of the packets before it.
+                    self.count_batch(&tally, port);
+                    tally = BatchTally::default();
+                }
                 let reason = match (direct, has_program) {
                     (false, _) => PathReason::PortDown,
                     (true, true) => PathReason::TinyProgram,

@@ -425,14 +425,16 @@ impl Switch {
         let depth = self.queues.depth(port, priority);
         packet.state.set(standard.enq_timestamp, now.as_us());
         packet.state.set(standard.enq_qdepth, depth as u64);
-        self.note_queue(&mut packet, port, priority, depth);
+        self.note_queue(&mut packet, port, priority, (now, depth));
         if self.queues.is_open(port, priority) {
             self.ports.count_enqueue(&mut self.registry, port, priority, true, 0);
             self.work.push_back(Work::Egress(packet, Leaving { port, at: now, depth: 0 }));
             return;
         }
         let pass = packet.pass;
-        let refused = self.queues.push(now, port, priority, packet).err();
+        let bytes = packet.bytes_in_queue();
+        let refused = self.queues.push(now, port, priority, bytes, packet).err();
+        self.count_offered(port, priority, refused.is_none(), bytes);
         let depth = self.queues.depth(port, priority);
         self.ports.count_enqueue(&mut self.registry, port, priority, refused.is_none(), depth);
         match refused {

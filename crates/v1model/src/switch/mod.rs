@@ -61,7 +61,7 @@ pub use config::{CPU_PORT, Config, DROP_PORT, Executor, MAX_PORT, WIDEST_PORT, d
 pub use image::Image;
 pub use layout::LoadError;
 pub use paths::{Path, PathCount, PathReason};
-pub use tiny::TinySettings;
+pub use tiny::{EXECUTIONS_PER_SECOND, TinySettings};
 
 use idle::Idle;
 use layout::Layout;
@@ -365,6 +365,7 @@ impl Switch {
         }
         let all = frames.iter().map(|(_, count)| count).sum();
         self.ports.take_back_tx(&mut self.registry, port, all, bytes);
+        self.count_unsent(port, all, bytes);
     }
 
     /// Whether notifications are pending for the control plane.

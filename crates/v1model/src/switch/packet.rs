@@ -58,6 +58,12 @@ impl Packet {
             State::Compiled(_) => &self.original,
         }
     }
+
+    /// Returns the length with which it counts in a queue, in bytes: that of the frame that arrived. Egress, which
+    /// decides on the length of the frame that leaves, comes after the queue.
+    pub fn bytes_in_queue(&self) -> usize {
+        self.state.data().len() + self.tiny.as_ref().map_or(0, |tiny| tiny.program_len())
+    }
 }
 
 /// A departure from a queue: port, time, and number of packets left in the queue.

@@ -46,7 +46,12 @@ fn frame(ways: u8, row: u8) -> Frame {
 
 /// Runs frames, all of one port, or what waits. Returns what leaves.
 pub fn step(switch: &mut Switch, way: Way, frames: impl IntoIterator<Item = Frame>) -> Vec<Frame> {
-    let (now, mut frames) = (Time::from_us(1), frames.into_iter().collect::<Vec<_>>());
+    step_at(switch, way, Time::from_us(1), frames)
+}
+
+/// Runs frames at a time.
+pub fn step_at(switch: &mut Switch, way: Way, now: Time, frames: impl IntoIterator<Item = Frame>) -> Vec<Frame> {
+    let mut frames: Vec<Frame> = frames.into_iter().collect();
     let mut output = Vec::new();
     if !way.in_place {
         switch.step(now, &mut frames, &mut output);
@@ -54,7 +59,8 @@ pub fn step(switch: &mut Switch, way: Way, frames: impl IntoIterator<Item = Fram
     }
     let mut batch: Vec<HeadroomBuf> = frames.iter().map(|frame| HeadroomBuf::new(&frame.data, 64)).collect();
     let mut left = Vec::new();
-    switch.step_in_place(now, PortId(1), &mut batch, &mut left);
+    let port = frames.first().map_or(PortId(1), |frame| frame.port);
+    switch.step_in_place(now, port, &mut batch, &mut left);
     let frame = |egress| match egress {
         Egress::Owned(frame) => frame,
         Egress::InPlace { index, port } => Frame { port, data: batch[index].bytes().to_vec() },

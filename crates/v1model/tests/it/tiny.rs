@@ -30,7 +30,13 @@ parser P(packet_in packet, out headers_t hdr, inout metadata_t meta, inout stand
 }
 control Nothing(inout headers_t hdr, inout metadata_t meta) { apply {} }
 control I(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard) {
+    table known {
+        key = { hdr.ipv4.host: exact; }
+        actions = { NoAction; }
+        const entries = { 200: NoAction(); 201: NoAction(); }
+    }
     apply {
+        known.apply();
         if (!hdr.ipv4.isValid() || hdr.ipv4.host == 9) { mark_to_drop(standard); return; }
         standard.egress_spec = 2;
         hdr.ipv4.ttl = hdr.ipv4.ttl - 1;
@@ -57,7 +63,7 @@ V1Switch(P(), Nothing(), I(), E(), Nothing(), D()) main;
 
 const ADDRESS: [u8; 4] = [10, 0, 1, 1];
 
-fn switch(way: Way, settings: Option<TinySettings>) -> Switch {
+pub fn switch(way: Way, settings: Option<TinySettings>) -> Switch {
     let program = Arc::new(compiler::expect_program(&Source::new("tiny.p4", PROGRAM), &V1Model).ir);
     let config = Config { executor: way.executor, cpu_port: Some(PortId(5)), ..Config::with_ports(5) };
     let mut switch = Switch::new(program, config).expect("the program fits the switch");
@@ -69,35 +75,35 @@ fn switch(way: Way, settings: Option<TinySettings>) -> Switch {
 }
 
 fn settings(rights: AccessRights) -> Option<TinySettings> {
-    Some(TinySettings { switch_id: 77, rights })
+    Some(TinySettings { rights, ..TinySettings::new(77, false) })
 }
 
-fn packet(host: u8, ports: (u16, u16), payload: &[u8]) -> Vec<u8> {
+pub fn packet(host: u8, ports: (u16, u16), payload: &[u8]) -> Vec<u8> {
     let udp = udp::Repr { source_port: ports.0, destination_port: ports.1 };
     let ip = ipv4::Repr::new(ADDRESS.into(), [10, 0, 2, host].into(), ipv4::UDP);
     ip.packet(&udp.packet(ip.addresses(), payload))
 }
 
-fn frame(ethertype: u16, payload: &[u8]) -> Frame {
+pub fn frame(ethertype: u16, payload: &[u8]) -> Frame {
     let [destination, source] = [2, 1].map(|last| ethernet::Address([8, 0, 0, 0, last, last]));
     Frame { port: PortId(1), data: ethernet::Repr { destination, source, ethertype }.packet(payload) }
 }
 
-fn assembled(text: &str) -> TinyProgram {
+pub fn assembled(text: &str) -> TinyProgram {
     let (mut sources, mut diagnostics) = (Default::default(), diagnostics::Diagnostics::new());
     let program = tpp::assemble(&mut sources, "test.tpp", text, &MemoryMap::new(), &mut diagnostics);
     program.unwrap_or_else(|| panic!("{}", diagnostics.render(&sources, false)))
 }
 
 /// A transparent program before a packet to a host.
-fn transparent(text: &str, host: u8) -> Frame {
+pub fn transparent(text: &str, host: u8) -> Frame {
     let mut program = assembled(text);
     program.repr.encapsulated = ethernet::IPV4;
     frame(wire::tpp::ETHERTYPE, &program.packet(&packet(host, (4000, 53), b"payload")))
 }
 
 /// The words that the first hop wrote, and the status.
-fn words(frame: &Frame) -> (Vec<u32>, Status) {
+pub fn words(frame: &Frame) -> (Vec<u32>, Status) {
     let place = find(&frame.data).or_else(|| wire::tpp::find_echo(&frame.data)).expect("a program");
     let packet = Packet::new_checked(&frame.data[place.start..place.end]).expect("a correct program");
     assert!(packet.is_checksum_right());
@@ -106,7 +112,7 @@ fn words(frame: &Frame) -> (Vec<u32>, Status) {
     (words[0].iter().map(|(_, value)| *value).collect(), packet.status())
 }
 
-const PATH: &str = "PUSH [Switch:ID]\nPUSH [PacketMetadata:InputPort]\nPUSH [PacketMetadata:OutputPort]\n\
+pub const PATH: &str = "PUSH [Switch:ID]\nPUSH [PacketMetadata:InputPort]\nPUSH [PacketMetadata:OutputPort]\n\
                     PUSH [Link:TX-Packets]\nPUSH [Link:TX-Bytes]\n";
 
 #[test]

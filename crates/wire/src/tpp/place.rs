@@ -54,7 +54,7 @@ pub fn find_echo(frame: &[u8]) -> Option<ProgramPlace> {
 }
 
 /// Returns the EtherType after at most four VLAN tags, and the offset of what follows it, in bytes.
-pub fn after_tags(frame: &[u8]) -> Option<(u16, usize)> {
+fn after_tags(frame: &[u8]) -> Option<(u16, usize)> {
     let mut start = ethernet::HEADER_LEN;
     for _ in 0..=MAX_TAGS {
         frame.get(start - 2..start)?;
@@ -65,6 +65,24 @@ pub fn after_tags(frame: &[u8]) -> Option<(u16, usize)> {
         start += vlan::HEADER_LEN;
     }
     None
+}
+
+/// Returns the number of VLAN tags that follow an EtherType, one after the other. `start` is the offset after the
+/// EtherType, in bytes. A tag that is cut does not count.
+pub fn count_tags(frame: &[u8], start: usize) -> usize {
+    let is_tag = |at: usize| {
+        let ethertype = at.checked_sub(2).and_then(|from| frame.get(from..at)).map(|bytes| get16(bytes, 0));
+        matches!(ethertype, Some(ethernet::VLAN | ethernet::OUTER_VLAN)) && at + vlan::HEADER_LEN <= frame.len()
+    };
+    (0..).take_while(|tag| is_tag(start + tag * vlan::HEADER_LEN)).count()
+}
+
+/// Returns the EtherType before the place at which a frame without a program gets one, and the offset of this place,
+/// in bytes: before the last `behind` tags, and after at most four. `None` if the frame has no EtherType.
+pub fn place_among_tags(frame: &[u8], behind: usize) -> Option<(u16, usize)> {
+    let before = count_tags(frame, ethernet::HEADER_LEN).saturating_sub(behind).min(MAX_TAGS);
+    let start = ethernet::HEADER_LEN + before * vlan::HEADER_LEN;
+    frame.get(start - 2..start).map(|bytes| (get16(bytes, 0), start))
 }
 
 /// Returns the offset of the UDP header of a complete, unfragmented datagram, and the offset of the datagram's end.

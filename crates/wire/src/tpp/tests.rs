@@ -234,3 +234,20 @@ fn no_frame_makes_it_panic() {
         reflect(&mut bytes, place);
     }
 }
+
+#[test]
+fn a_program_goes_before_the_tags_that_follow_it() {
+    let tagged = |tags: usize| {
+        let tags = (0..tags).flat_map(|tag| [0, tag as u8, 0x81, 0]).collect::<Vec<u8>>();
+        ethernet::Repr { ethertype: ethernet::VLAN, ..ETHERNET }.packet(&[&tags[..], &[0, 9, 8, 0, 1, 2]].concat())
+    };
+    let frame = tagged(2);
+    assert_eq!([0, 14, 18, 22, 26, 30].map(|start| count_tags(&frame, start)), [0, 3, 2, 1, 0, 0]);
+    let place = |behind| place_among_tags(&frame, behind);
+    assert_eq!(place(0), Some((ethernet::IPV4, 26)));
+    assert_eq!(place(2), Some((ethernet::VLAN, 18)));
+    assert_eq!(place(7), Some((ethernet::VLAN, 14)), "the program's own tags are gone");
+    assert_eq!(place_among_tags(&tagged(5), 0), Some((ethernet::VLAN, 30)), "at most four tags are before it");
+    assert_eq!(count_tags(&frame[..25], 14), 2, "the third is cut");
+    assert_eq!((place_among_tags(&frame[..13], 0), place_among_tags(&[], 0)), (None, None));
+}
