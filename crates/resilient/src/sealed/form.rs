@@ -71,8 +71,8 @@ impl Header {
         Some((Header { kind, sender, receiver, sender_start, receiver_start, counter }, body))
     }
 
-    /// Returns the switch at one of the ends, in its life as the datagram's start number tells it; `None` if both ends
-    /// are nodes or operators. A switch's incarnation is its start number.
+    /// Returns the switch at one of the ends, whose incarnation is its start number; `None` if both ends are nodes or
+    /// operators.
     pub fn switch(&self) -> Option<OwnerId> {
         let ends = [(self.sender, self.sender_start), (self.receiver, self.receiver_start)];
         ends.into_iter().find_map(|(peer, incarnation)| Some(OwnerId { switch: peer.switch()?, incarnation }))

@@ -150,8 +150,8 @@ impl DatagramSealer {
         self.header(Kind::Messages, to, start.unwrap_or(0), 0).switch().filter(|_| start.is_some())
     }
 
-    /// Seals a datagram that [`wire_form`] has written. It waits if the peer's start number is unknown. It is dropped if the
-    /// peer is not in the cluster; if too many wait, the oldest is dropped.
+    /// Seals a datagram that [`wire_form`] has written. It waits if the peer's start number is unknown. It is dropped
+    /// if the peer is not in the cluster; if too many wait, the oldest is dropped.
     fn seal(&mut self, now: Time, to: Peer, datagram: Vec<u8>) {
         let Some(peer) = self.peers.get_mut(&to) else { return };
         match peer.start {

@@ -8,11 +8,11 @@
 //! ```
 //!
 //! A switch sends and receives little else than requests and replies, so these leave out what the datagram has said
-//! before. The highest bits of their kind tell so: 0x20 for the owner of the message before, or for the switch at an end
-//! of the datagram, 0x40 for the layout of the request before, and 0x80 for the group of the row before. Their other
-//! numbers have 7 bits a byte, the lowest first; the high bit of a byte tells that another one follows. A row is its
-//! group (64 bits), the length of its key and the key. Values are their length plus 1 and their bytes; 0 is none.
-//! Outputs are their length (16 bits) and their bytes; the kind tells whether there are any.
+//! before. The highest bits of their kind say which: 0x20 the owner of the message before, or the switch at an end of
+//! the datagram; 0x40 the layout of the request before; 0x80 the group of the row before. Their other numbers have 7
+//! bits a byte, the lowest first; the high bit of a byte is set if another one follows. A row is its group (64 bits),
+//! the length of its key and the key. Values are their length plus 1 and their bytes; 0 is none. Outputs are their
+//! length (16 bits) and their bytes; their presence is part of the kind.
 //!
 //! In other messages, numbers are big-endian and have their full length. Values are their length (16 bits) and their
 //! bytes, with 0xffff as the length of none. If any message is malformed, the datagram is refused.

@@ -291,7 +291,7 @@ fn malformed_datagrams_are_refused_without_panic() {
         }
     }
     assert!(refused > 5_000, "{refused}");
-    // Kinds that are not used, a flag where it has no meaning, and an owner, a layout and a group that nothing has said.
+    // Kinds that are not used, a flag without meaning, and an owner, a layout and a group that were not said before.
     let writes = written(&[write_of(RowId::of_index(1, 1), 1)], None);
     let owner_and_layout = &writes[1..14];
     for bytes in [
