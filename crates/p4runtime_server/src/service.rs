@@ -384,6 +384,10 @@ impl ServiceState {
             return if Arc::ptr_eq(switch.program(), &program) { Ok(query(switch, now_ns)) } else { Err(changed()) };
         }
         let answer = self.plane.run(move |plane| {
+            if plane.switch.objects().owns_rows() {
+                // Rows whose lease has ended are lost before they are read.
+                plane.switch.step(plane.now, &mut Vec::new(), plane.output);
+            }
             Arc::ptr_eq(plane.switch.program(), &program).then(|| query(plane.switch, plane.now.as_ns()))
         });
         answer.await?.ok_or_else(changed)

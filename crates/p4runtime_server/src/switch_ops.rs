@@ -181,6 +181,7 @@ impl Op {
                 Ok(Undo::Op(Op::SetDefault(table, Some(before))))
             }
             Op::SetEntryCounter { table, keys, priority, value } => {
+                objects.check_not_rows(table)?;
                 let before = objects.get(table, &keys, priority)?.counter;
                 if let Some(value) = value {
                     objects.set_entry_counter(table, &keys, priority, value)?;
@@ -188,6 +189,7 @@ impl Op {
                 Ok(Undo::Op(Op::SetEntryCounter { table, keys, priority, value: Some(before) }))
             }
             Op::SetEntryMeter { table, keys, priority, config } => {
+                objects.check_not_rows(table)?;
                 let before = objects.get(table, &keys, priority)?.meter_config;
                 objects.configure_entry_meter(table, &keys, priority, config)?;
                 Ok(Undo::Op(Op::SetEntryMeter { table, keys, priority, config: before }))
@@ -258,11 +260,13 @@ impl Op {
                 Ok(Undo::Meters(id, before))
             }
             Op::SetRegister(id, Some(index), value) => {
+                objects.check_not_in_rows(id)?;
                 let before = objects.register(id, index)?;
                 objects.set_register(id, index, value)?;
                 Ok(Undo::Op(Op::SetRegister(id, Some(index), before)))
             }
             Op::SetRegister(id, None, value) => {
+                objects.check_not_in_rows(id)?;
                 let (width, mut before) = (value.width(), Vec::new());
                 objects.read_register_words(id, 0..objects.register_size(id), &mut before);
                 objects.fill_register(id, value)?;

@@ -204,6 +204,7 @@ impl Objects {
         priority: i32,
         value: CounterValue,
     ) -> Result<(), EntryError> {
+        self.check_not_rows(table)?;
         self.control().tables[table].counter.ok_or(EntryError::NoSuchResource)?;
         let handle = self.find(table, keys, priority)?;
         let generation = u64::from(self.control().tables[table].entries.generation(handle));
@@ -224,6 +225,7 @@ impl Objects {
         priority: i32,
         config: Option<MeterConfig>,
     ) -> Result<(), EntryError> {
+        self.check_not_rows(table)?;
         self.control().tables[table].meter.ok_or(EntryError::NoSuchResource)?;
         let handle = self.find(table, keys, priority)?;
         let generation = u64::from(self.control().tables[table].entries.generation(handle));

@@ -177,7 +177,10 @@ impl Objects {
     }
 
     /// Refuses a change of the control plane to a table whose entries the stores create, even while there are none.
-    pub(super) fn check_not_rows(&self, table: TableId) -> Result<(), EntryError> {
+    ///
+    /// # Errors
+    /// [`EntryError::RowEntries`].
+    pub fn check_not_rows(&self, table: TableId) -> Result<(), EntryError> {
         if self.control().tables[table].is_resilient { Err(EntryError::RowEntries(table)) } else { Ok(()) }
     }
 

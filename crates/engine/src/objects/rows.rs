@@ -12,7 +12,9 @@ use std::collections::BTreeSet;
 
 use bits::Bits;
 use cranelift_entity::SecondaryMap;
-use ir::{CounterId, MeterId, Program, RegisterId, ReplicationMode, ResilientGroup, TableId};
+use ir::{
+    CounterId, MeterId, Program, RegisterId, ReplicationMode, ResilientGroup, SnapshotSettings, StaleAction, TableId,
+};
 
 use super::inline_uses::{InlineDependency, InlineUses};
 use super::meter::Meter;
@@ -80,6 +82,8 @@ pub(crate) struct Rows {
     pub(super) tables: RowTables,
     /// The group of each array, with [`SNAPSHOTS`] if it has snapshots, or [`NO_GROUP`].
     of_register: SecondaryMap<RegisterId, u32>,
+    /// The arrays that show whether the snapshots of rows are stale.
+    stale_flags: Vec<RegisterId>,
     /// Number of writes so far.
     pub(super) writes: u64,
     pub(super) written: Vec<RowWrite>,
@@ -169,6 +173,11 @@ impl Objects {
             let kind = if group.mode == ReplicationMode::EveryWrite { 0 } else { SNAPSHOTS };
             group.registers.iter().for_each(|register| of_register[*register] = number as u32 | kind);
         }
+        let stale_flags = groups.iter().filter_map(|group| match &group.mode {
+            ReplicationMode::Snapshots(SnapshotSettings { when_stale: StaleAction::Flag(flag), .. }) => Some(*flag),
+            _ => None,
+        });
+        let stale_flags = stale_flags.collect();
         let groups = groups.iter().map(|group| RowGroup {
             registers: group.registers.clone(),
             states: RowStates::new(group.rows),
@@ -178,6 +187,7 @@ impl Objects {
             groups: groups.collect(),
             tables,
             of_register,
+            stale_flags,
             writes: 0,
             written: Vec::new(),
             inline_uses: InlineUses::new(),
@@ -226,14 +236,22 @@ impl Objects {
     /// another switch may have it.
     pub fn has_element(&self, register: RegisterId, index: u64) -> bool {
         let Some(rows) = &self.rows else { return true };
-        let group = rows.of_register[register] & !SNAPSHOTS;
-        rows.of_register[register] == NO_GROUP
-            || rows.groups[group as usize].states.get(index).is_none_or(|state| state != RowState::Absent)
+        if rows.of_register[register] == NO_GROUP {
+            return true;
+        }
+        let group = &rows.groups[(rows.of_register[register] & !SNAPSHOTS) as usize];
+        let row = index >> group.snapshots.as_ref().map_or(0, |pages| pages.row_shift);
+        group.states.get(row).is_some_and(|state| state != RowState::Absent)
     }
 
-    /// Refuses a write of the control plane to an array under ownership: only packets write it.
-    pub(super) fn check_not_in_rows(&self, register: RegisterId) -> Result<(), EntryError> {
-        let is_plain = self.rows.as_ref().is_none_or(|rows| rows.of_register[register] == NO_GROUP);
+    /// Refuses a write of the control plane to an array under ownership, which only packets write, and to one that
+    /// shows whether snapshots are stale.
+    ///
+    /// # Errors
+    /// [`EntryError::RowRegister`].
+    pub fn check_not_in_rows(&self, register: RegisterId) -> Result<(), EntryError> {
+        let is_free = |rows: &Rows| rows.of_register[register] == NO_GROUP && !rows.stale_flags.contains(&register);
+        let is_plain = self.rows.as_ref().is_none_or(|rows| is_free(rows));
         if is_plain { Ok(()) } else { Err(EntryError::RowRegister(register)) }
     }
 

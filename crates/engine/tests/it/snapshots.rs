@@ -1,6 +1,7 @@
 //! Tests rows of registers with snapshots: ownership, and the pages of cuts.
 
-use engine::{Ending, RowRefusal, RowState, StateRow};
+use bits::Bits;
+use engine::{Ending, EntryError, RowRefusal, RowState, StateRow};
 
 use ir::RegisterId;
 
@@ -59,6 +60,29 @@ fn pass(world: &mut World, body: &str, i: u64) -> Ending {
 
 fn open(world: &mut World, row: StateRow) {
     world.objects.set_snapshot_row_state(row, RowState::Owned);
+}
+
+#[test]
+fn elements_are_those_of_rows_that_the_switch_has() {
+    let mut world = world();
+    open(&mut world, ROW);
+    let has = |index| world.objects.has_element(RegisterId::from_u32(0), index);
+    assert_eq!([1, 511, 512, 1023, 1024, 1535].map(has), [false, false, true, true, false, false]);
+    let has = |index| world.objects.has_element(RegisterId::from_u32(2), index);
+    assert_eq!([0, 9].map(has), [true, false], "each element is a row");
+}
+
+#[test]
+fn the_control_plane_does_not_write_the_array_of_stale_rows() {
+    let text = PROGRAM.replace(r#"every = \"1ms\", row"#, r#"every = \"1ms\", bound = \"9ms\", stale = \"flag\", row"#);
+    let mut world = World::new(&(text + "register flag: 1 size 3\nregister other: 1 size 3\n"));
+    let groups = world.program.resilient_groups().unwrap();
+    world.objects.own_rows(&world.program, &groups);
+    let (flag, other) = (RegisterId::from_u32(3), RegisterId::from_u32(4));
+    let off = Bits::new(0, 1);
+    assert_eq!(world.objects.set_register(flag, 0, off.clone()), Err(EntryError::RowRegister(flag)));
+    assert_eq!(world.objects.fill_register(flag, off.clone()), Err(EntryError::RowRegister(flag)));
+    assert_eq!(world.objects.set_register(other, 0, off), Ok(()));
 }
 
 #[test]

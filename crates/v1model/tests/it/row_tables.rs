@@ -202,7 +202,11 @@ fn entries_of_the_stores_are_not_those_of_the_control_plane() {
     let entry = engine::TableEntry::new(key, 0, action, Vec::new());
     let refused = engine::EntryError::RowEntries(table);
     assert_eq!(switch.objects_mut().insert(table, entry), Err(refused.clone()));
-    assert_eq!(switch.objects_mut().clear(table), Err(refused));
+    assert_eq!(switch.objects_mut().clear(table), Err(refused.clone()));
+    let key = [ir::KeyValue::Exact(bits::Bits::new(5, 8))];
+    let objects = switch.objects_mut();
+    assert_eq!(objects.set_entry_counter(table, &key, 0, engine::CounterValue::default()), Err(refused.clone()));
+    assert_eq!(objects.configure_entry_meter(table, &key, 0, None), Err(refused));
 }
 
 #[test]
