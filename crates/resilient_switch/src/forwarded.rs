@@ -67,13 +67,11 @@ impl<S: RowSwitch> PacketSwitch for ResilientSwitch<S> {
     }
 
     fn has_notifications(&self) -> bool {
-        !self.notifications.is_empty() || self.inner.has_notifications()
+        self.inner.has_notifications()
     }
 
     fn take_notifications(&mut self) -> Vec<Notification> {
-        let mut all = std::mem::take(&mut self.notifications);
-        all.extend(self.inner.take_notifications());
-        all
+        self.inner.take_notifications()
     }
 
     /// # Panics

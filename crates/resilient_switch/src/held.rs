@@ -2,9 +2,10 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use bits::Bits;
 use engine::{Dependency, StateRow};
 use foldhash::fast::RandomState;
-use switch::{HeldOutput, Output};
+use switch::{HeldOutput, Notification, Output};
 
 /// Number of settled rows whose memory is kept, beside as many as have pending writes.
 const MAX_SETTLED: usize = 1024;
@@ -73,7 +74,9 @@ pub(crate) enum HoldResult {
 fn size(output: &HeldOutput) -> usize {
     let data = match &output.output {
         Output::Frame(frame) => frame.data.len(),
-        Output::Notification(_) => 0,
+        Output::Notification(Notification::PacketIn { data, .. }) => data.len(),
+        Output::Notification(Notification::Digest { values, .. }) => values.len() * size_of::<Bits>(),
+        Output::Notification(Notification::IdleTimeout { .. }) => 0,
     };
     data + size_of::<HeldOutput>()
 }
@@ -152,7 +155,8 @@ impl HeldOutputs {
 
 #[cfg(test)]
 mod tests {
-    use switch::Frame;
+    use ir::DigestId;
+    use switch::{Frame, PortId, Time};
 
     use super::*;
 
@@ -203,6 +207,19 @@ mod tests {
         assert_eq!((held.len(), held.bytes()), (0, 0));
         assert_eq!(settle(&mut held, 11), (vec![], true), "an acknowledgement that comes twice releases once");
         assert!(leaves(&mut held, 9));
+    }
+
+    #[test]
+    fn notifications_take_memory() {
+        let mut held = writing(&[(1, 1)]);
+        let packet_in = Notification::PacketIn { port: PortId(1), data: vec![0; 5_000], time: Time::ZERO };
+        let digest =
+            Notification::Digest { digest: DigestId::from_u32(0), values: vec![Bits::new(0, 8); 9], time: Time::ZERO };
+        for (notification, bytes) in [(packet_in, 5_000), (digest, 5_000 + 9 * size_of::<Bits>())] {
+            let dependency = Dependency { row: ROW, writes: 1 };
+            held.hold(HeldOutput { dependency, output: Output::Notification(notification) }, 10_000);
+            assert!((bytes..bytes + 1_000).contains(&held.bytes()), "{} instead of {bytes}", held.bytes());
+        }
     }
 
     #[test]

@@ -11,7 +11,7 @@ use resilient::{
     DatagramSealer, HoldMode, NodeId, RefusalReason, ReplicaConfig, ReplicaEvent, RowAccess, RowId, RowValues,
     SnapshotLimits, SnapshotReplica, StateReplica, StoreLayout, StoreMessage, SwitchId, WriteProgress,
 };
-use switch::{DropReason, Frame, HeldOutput, Notification, Output, RowSwitch, Time};
+use switch::{DropReason, Frame, HeldOutput, Output, RowSwitch, Time};
 
 use crate::counts::{EventCounts, drop_reason};
 use crate::held::{HeldOutputs, HoldResult};
@@ -100,8 +100,6 @@ pub struct ResilientSwitch<S> {
     events: Vec<ReplicaEvent>,
     settled: Vec<Output>,
     row_bytes: Vec<u8>,
-    /// Notifications that were held.
-    pub(crate) notifications: Vec<Notification>,
 }
 
 impl<S: RowSwitch> ResilientSwitch<S> {
@@ -151,7 +149,6 @@ impl<S: RowSwitch> ResilientSwitch<S> {
             events: Vec::new(),
             settled: Vec::new(),
             row_bytes: Vec::new(),
-            notifications: Vec::new(),
         })
     }
 
@@ -583,14 +580,17 @@ impl<S: RowSwitch> ResilientSwitch<S> {
     fn release(&mut self, released: Output, output: &mut Vec<Frame>) {
         match released {
             Output::Frame(frame) => output.push(frame),
-            Output::Notification(notification) => self.notifications.push(notification),
+            Output::Notification(notification) => self.inner.release_notification(notification),
         }
     }
 
-    /// Drops an output: its frame counts as dropped and no more as sent.
+    /// Drops an output: its frame counts as dropped and no more as sent, its notification as lost.
     pub(crate) fn drop_output(&mut self, dropped: Output, reason: DropReason) {
-        if let Output::Frame(Frame { port, data }) = dropped {
-            self.inner.take_back_sent(port, &[(reason, 1)], data.len() as u64);
+        match dropped {
+            Output::Frame(Frame { port, data }) => {
+                self.inner.take_back_sent(port, &[(reason, 1)], data.len() as u64);
+            }
+            Output::Notification(_) => self.inner.count_lost_notification(),
         }
     }
 }

@@ -69,6 +69,12 @@ pub trait RowSwitch: PacketSwitch {
     /// memory is used for the next.
     fn swap_held(&mut self, into: &mut Vec<HeldOutput>);
 
+    /// Queues a notification that was held, for the control plane. Beyond the maximum number, it counts as lost.
+    fn release_notification(&mut self, notification: Notification);
+
+    /// Counts a held notification that is dropped.
+    fn count_lost_notification(&mut self);
+
     /// Removes and returns the outputs since the last call that depend on writes of rows, oldest first.
     fn take_held(&mut self) -> Vec<HeldOutput> {
         let mut held = Vec::new();

@@ -365,7 +365,12 @@ impl Switch {
         }
         let all = frames.iter().map(|(_, count)| count).sum();
         self.ports.take_back_tx(&mut self.registry, port, all, bytes);
-        self.count_unsent(port, all, bytes);
+        let is_of_driver = |reason: &DropReason| {
+            matches!(reason, DropReason::PortFull | DropReason::PortLength | DropReason::PortLost)
+        };
+        if frames.iter().all(|(reason, _)| is_of_driver(reason)) {
+            self.count_unsent(port, all, bytes);
+        }
     }
 
     /// Whether notifications are pending for the control plane.
@@ -402,7 +407,13 @@ impl Switch {
     }
 
     fn notify(&mut self, notification: Notification) {
-        let Some(notification) = self.hold_notification(notification) else { return };
+        if let Some(notification) = self.hold_notification(notification) {
+            self.queue_notification(notification);
+        }
+    }
+
+    /// Queues a notification. Beyond the maximum number, it is lost.
+    fn queue_notification(&mut self, notification: Notification) {
         if self.notifications.len() < self.config.max_notifications {
             self.notifications.push_back(notification);
         } else {

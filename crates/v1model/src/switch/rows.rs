@@ -286,6 +286,14 @@ impl RowSwitch for Switch {
         rows.into_iter().for_each(|row| self.drop_parked(row, reason));
     }
 
+    fn release_notification(&mut self, notification: Notification) {
+        self.queue_notification(notification);
+    }
+
+    fn count_lost_notification(&mut self) {
+        self.registry.add(self.stats.lost_notifications, 1);
+    }
+
     fn swap_held(&mut self, into: &mut Vec<HeldOutput>) {
         into.clear();
         if let Some(rows) = &mut self.rows {

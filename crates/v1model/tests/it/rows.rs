@@ -256,3 +256,17 @@ fn loses_its_row(way: Way) {
     switch.step(Time::from_ms(10_000), &mut Vec::new(), &mut left);
     assert_eq!((left, switch.take_held(), switch.take_awaited(), switch.parked(row)), (vec![], vec![], vec![row], 2));
 }
+
+#[test]
+fn held_notifications_have_a_maximum() {
+    let mut switch = Switch::new(
+        Arc::clone(switch(WAYS[0]).program()),
+        Config { max_notifications: 2, cpu_port: Some(PortId(5)), ..Config::with_ports(5) },
+    )
+    .expect("the program fits the switch");
+    for byte in 0..3 {
+        switch.release_notification(Notification::PacketIn { port: PortId(5), data: vec![byte], time: Time::ZERO });
+    }
+    switch.count_lost_notification();
+    assert_eq!((switch.take_notifications().len(), switch.registry().get("notification.lost")), (2, Some(2)));
+}
