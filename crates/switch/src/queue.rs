@@ -290,6 +290,13 @@ impl<T> EgressQueues<T> {
         unpaced && queue.depth > 0 && port.queues.iter().all(|queue| queue.waiting.is_empty())
     }
 
+    /// Whether a rate of the queue, or a rate or bandwidth of its port, is set.
+    pub fn has_rate(&self, port: PortId, priority: usize) -> bool {
+        let Some(port) = self.ports.get(&port) else { return false };
+        let queue = &port.queues[priority.min(PRIORITIES - 1)];
+        port.pace.interval > 0 || port.byte > 0 || queue.pace.interval > 0
+    }
+
     /// Whether [`EgressQueues::is_open`] holds for every queue of every port.
     pub fn are_all_open(&self) -> bool {
         let is_open = |queue: &PriorityQueue<T>| queue.pace.interval == 0 && queue.depth > 0;
@@ -378,6 +385,20 @@ mod tests {
             out.push(format!("{}us {}.{} {}", left.at.as_us(), left.port, left.priority, left.item));
         }
         out
+    }
+
+    #[test]
+    fn a_queue_without_a_rate_has_none_while_another_one_delays_it() {
+        let (port, mut queues) = (PortId(1), EgressQueues::default());
+        queues.set_rate(port, Some(7), Some(1_000));
+        for item in ["first", "second"] {
+            queues.push(Time::ZERO, port, 7, 100, item).expect("there is room");
+        }
+        assert_eq!(drain(&mut queues, Time::ZERO).len(), 1);
+        assert!(!queues.is_open(port, 0), "it is behind the other queue");
+        assert!(queues.has_rate(port, 7) && !queues.has_rate(port, 0));
+        queues.set_port_bandwidth(port, Some(8_000_000));
+        assert!(queues.has_rate(port, 0) && !queues.has_rate(PortId(2), 0));
     }
 
     #[test]

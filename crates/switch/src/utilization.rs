@@ -4,15 +4,15 @@ use crate::queue::Picos;
 
 /// Length of an interval.
 const INTERVAL: Picos = 1_000_000_000;
-/// A share of one: shares are in hundredths of a per cent.
-const ONE: Picos = 10_000;
+/// A share of 100 %, in units of 1/10,000.
+const FULL_SHARE: Picos = 10_000;
 
 /// The times at which a port was busy. Transmissions follow each other, and do not overlap.
 #[derive(Debug, Default)]
 pub(crate) struct BusyTime {
     /// The interval in which the latest transmission began.
     interval: Picos,
-    /// Busy times of the interval before it, and of it, without the latest transmission.
+    /// Busy picoseconds of the previous and the current interval, without `latest`.
     earlier: [Picos; 2],
     latest: (Picos, Picos),
 }
@@ -21,12 +21,12 @@ impl BusyTime {
     /// Records a transmission.
     pub fn record(&mut self, begin: Picos, end: Picos) {
         let interval = begin / INTERVAL;
-        self.earlier = [interval.checked_sub(1).map_or(0, |before| self.of(before)), self.of(interval)];
+        self.earlier = [interval.checked_sub(1).map_or(0, |before| self.busy_in(before)), self.busy_in(interval)];
         (self.interval, self.latest) = (interval, (begin, end));
     }
 
     /// Returns the busy time of an interval, which is at most one before that of the latest transmission.
-    fn of(&self, interval: Picos) -> Picos {
+    fn busy_in(&self, interval: Picos) -> Picos {
         let start = interval * INTERVAL;
         let (begin, end) = self.latest;
         let latest = end.min(start + INTERVAL).saturating_sub(begin.max(start));
@@ -40,8 +40,8 @@ impl BusyTime {
 
     /// Returns the share of the last complete interval for which the port was busy, rounded down.
     pub fn share(&self, now: Picos) -> u32 {
-        let busy = (now / INTERVAL).checked_sub(1).map_or(0, |last| self.of(last));
-        (busy * ONE / INTERVAL) as u32
+        let busy = (now / INTERVAL).checked_sub(1).map_or(0, |last| self.busy_in(last));
+        (busy * FULL_SHARE / INTERVAL) as u32
     }
 }
 
@@ -58,14 +58,14 @@ impl OfferedBytes {
     pub fn add(&mut self, now: Picos, bytes: usize) {
         let interval = now / INTERVAL;
         if interval > self.interval {
-            self.bytes = [interval.checked_sub(1).map_or(0, |before| self.of(before)), 0];
+            self.bytes = [interval.checked_sub(1).map_or(0, |before| self.bytes_in(before)), 0];
             self.interval = interval;
         }
         self.bytes[1] += bytes as u64;
     }
 
     /// Returns the bytes of an interval, which is at most one before the latest.
-    fn of(&self, interval: Picos) -> u64 {
+    fn bytes_in(&self, interval: Picos) -> u64 {
         match interval {
             same if same == self.interval => self.bytes[1],
             before if before + 1 == self.interval => self.bytes[0],
@@ -75,8 +75,8 @@ impl OfferedBytes {
 
     /// Returns the share of a bandwidth that was offered in the last complete interval, rounded down.
     pub fn share(&self, now: Picos, bps: u64) -> u32 {
-        let bytes = (now / INTERVAL).checked_sub(1).map_or(0, |last| self.of(last));
-        let share = Picos::from(bytes) * 8 * 1_000 * ONE / Picos::from(bps.max(1));
+        let bytes = (now / INTERVAL).checked_sub(1).map_or(0, |last| self.bytes_in(last));
+        let share = Picos::from(bytes) * 8 * 1_000 * FULL_SHARE / Picos::from(bps.max(1));
         u32::try_from(share).unwrap_or(u32::MAX)
     }
 }
@@ -101,10 +101,9 @@ mod tests {
             for now in [begin, begin + 300 * US, end, end + 900 * US, end + 5_000 * US] {
                 let Some(last) = (now / INTERVAL).checked_sub(1) else { continue };
                 let (from, to) = (last * INTERVAL, (last + 1) * INTERVAL);
-                let recent = &all[all.len().saturating_sub(5_000)..];
-                let sum: Picos =
-                    recent.iter().map(|(begin, end)| (*end).min(to).saturating_sub((*begin).max(from))).sum();
-                assert_eq!(Picos::from(busy.share(now)), sum * ONE / INTERVAL);
+                let recent = all.iter().rev().take_while(|(_, end)| *end > from);
+                let sum: Picos = recent.map(|(begin, end)| (*end).min(to).saturating_sub((*begin).max(from))).sum();
+                assert_eq!(Picos::from(busy.share(now)), sum * FULL_SHARE / INTERVAL, "seed 7, at {now} ps");
             }
         }
     }

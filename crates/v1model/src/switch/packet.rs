@@ -59,8 +59,8 @@ impl Packet {
         }
     }
 
-    /// Returns the length with which it counts in a queue, in bytes: that of the frame that arrived. Egress, which
-    /// decides on the length of the frame that leaves, comes after the queue.
+    /// Returns the number of bytes that the packet adds to a queue: its length at the start of this pass, with the tiny
+    /// program. Egress, which decides on the length of the frame that leaves, comes after the queue.
     pub fn bytes_in_queue(&self) -> usize {
         self.state.data().len() + self.tiny.as_ref().map_or(0, |tiny| tiny.program_len())
     }

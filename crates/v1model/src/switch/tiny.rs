@@ -41,7 +41,7 @@ pub struct TinySettings {
     /// The rights of programs.
     pub rights: AccessRights,
     /// Maximum number of executions a second for packets that arrived on the same port, over all workers. 0 counts as
-    /// 1. Those of 100 ms may follow each other at once. Programs beyond it pass unexecuted.
+    /// 1. A burst is at most the executions of 100 ms. Programs beyond the limit pass unexecuted.
     pub executions_per_second: u32,
 }
 
@@ -61,12 +61,12 @@ pub(super) struct TinyPrograms {
     rate: ExecutionRate,
     /// The words of the switch, then those of its ports; all workers share them.
     words: Arc<[AtomicU32]>,
-    ports: BTreeMap<PortId, PortStats>,
+    ports: BTreeMap<PortId, TinyPort>,
 }
 
 /// The counters of a port.
 #[derive(Clone, Debug)]
-struct PortStats {
+struct TinyPort {
     /// Index of its first word.
     first_word: usize,
     /// The executions that packets from this port may still cause; all workers share it.
@@ -77,21 +77,21 @@ struct PortStats {
     rx: [Stat; 2],
     /// Packets and bytes that the driver could not send.
     errors: [Stat; 2],
-    queues: [QueueCounts; PRIORITIES],
+    queues: [QueueStats; PRIORITIES],
 }
 
 /// The counters of a queue. Bytes of packets that pass a queue without a rate are not counted.
 #[derive(Clone, Copy, Debug)]
-struct QueueCounts {
+struct QueueStats {
     /// Packets and bytes that entered the queue.
     entered: [Stat; 2],
     /// Packets and bytes that the full queue dropped.
     dropped: [Stat; 2],
 }
 
-impl PortStats {
+impl TinyPort {
     /// Registers the counters of the port with this index.
-    fn new(registry: &mut Registry, at: usize, id: PortId) -> PortStats {
+    fn new(registry: &mut Registry, at: usize, id: PortId) -> TinyPort {
         let mut stat = |(namespace, name), queue: usize| {
             let (port, queue) = (id.to_string(), queue.to_string());
             let name = row_of(namespace, name).registry.replace("{queue}", &queue);
@@ -102,23 +102,23 @@ impl PortStats {
         let errors = ["Error-Packets", "Error-Bytes"].map(|name| stat((Namespace::Link, name), 0));
         let queues = std::array::from_fn(|priority| {
             let mut pair = |names: [&'static str; 2]| names.map(|name| stat((Namespace::Queue, name), priority));
-            QueueCounts { entered: pair(["RX-Packets", "RX-Bytes"]), dropped: pair(["Drop-Packets", "Drop-Bytes"]) }
+            QueueStats { entered: pair(["RX-Packets", "RX-Bytes"]), dropped: pair(["Drop-Packets", "Drop-Bytes"]) }
         });
         let mut count = |result: &str| registry.register(format!("port.{id}.tpp.{result}"));
         let programs =
             ProgramStats { executed: count("executed"), refused: count("refused"), limited: count("limited") };
-        PortStats { first_word: (at + 1) * APPLICATION_WORDS, bucket: Arc::default(), programs, tx, rx, errors, queues }
+        TinyPort { first_word: (at + 1) * APPLICATION_WORDS, bucket: Arc::default(), programs, tx, rx, errors, queues }
     }
 }
 
 /// The counters of the programs of packets from a port: each program of a copy that leaves is in at most one of them.
 #[derive(Clone, Copy, Debug)]
 struct ProgramStats {
-    /// Those that were executed, even if they ended early.
+    /// Executed programs, including those that ended early.
     executed: Stat,
-    /// Those that were not executed since they are malformed or have a wrong checksum.
+    /// Malformed programs, and programs with a wrong checksum.
     refused: Stat,
-    /// Those that were not executed since the limit was reached.
+    /// Programs beyond the limit.
     limited: Stat,
 }
 
@@ -161,7 +161,7 @@ impl Switch {
         self.config.tiny_programs.clone_from(&settings);
         self.tiny = settings.map(|settings| {
             let ids = self.ports.ids().enumerate();
-            let ports: BTreeMap<_, _> = ids.map(|(at, id)| (id, PortStats::new(&mut self.registry, at, id))).collect();
+            let ports: BTreeMap<_, _> = ids.map(|(at, id)| (id, TinyPort::new(&mut self.registry, at, id))).collect();
             let words = (0..(ports.len() + 1) * APPLICATION_WORDS).map(|_| AtomicU32::new(0)).collect();
             let rate = ExecutionRate::new(settings.executions_per_second);
             Box::new(TinyPrograms { settings, rate, words, ports })
@@ -205,7 +205,13 @@ impl Switch {
     pub(super) fn count_offered(&mut self, port: PortId, priority: usize, accepted: bool, bytes: usize) {
         let Some(stats) = self.tiny.as_ref().and_then(|tiny| tiny.ports.get(&port)) else { return };
         let queue = &stats.queues[priority];
-        self.registry.add(if accepted { queue.entered[1] } else { queue.dropped[1] }, bytes as u64);
+        let stat = match accepted {
+            true if self.queues.has_rate(port, priority) => queue.entered[1],
+            // Another queue of the port delays the packet. Without one, packets of this queue pass uncounted.
+            true => return,
+            false => queue.dropped[1],
+        };
+        self.registry.add(stat, bytes as u64);
     }
 
     /// Counts frames that the driver could not send.
@@ -242,7 +248,7 @@ impl Switch {
         leaving: Leaving,
     ) -> Option<Execution> {
         let programs = self.tiny.as_deref()?;
-        let PortStats { bucket, programs: counts, .. } = programs.ports.get(&input)?;
+        let TinyPort { bucket, programs: counts, .. } = programs.ports.get(&input)?;
         if !bucket.take(leaving.at, programs.rate) {
             self.registry.add(counts.limited, 1);
             return None;
@@ -254,7 +260,7 @@ impl Switch {
             queues: &self.queues,
             objects: &self.objects,
             tables: &self.program.tables,
-            counts_alone: !self.role.is_shared(),
+            has_all_counts: !self.role.is_shared(),
             packet,
             input,
             leaving,

@@ -218,8 +218,10 @@ fn counts_include_the_packets_before_in_the_batch() {
 fn frames_that_the_driver_could_not_send_are_errors() {
     for way in WAYS {
         let mut switch = switch(way, Some(TinySettings::new(1, false)));
-        switch.take_back_sent(PortId(2), &[(DropReason::EgressPortDown, 2), (DropReason::TooLong, 1)], 333);
-        switch.take_back_sent(PortId(3), &[(DropReason::EgressPortDown, 1)], 7);
+        switch.take_back_sent(PortId(2), &[(DropReason::PortLost, 2), (DropReason::PortLength, 1)], 333);
+        switch.take_back_sent(PortId(3), &[(DropReason::PortFull, 1)], 7);
+        // No driver has seen a frame whose row is lost.
+        switch.take_back_sent(PortId(2), &[(DropReason::RowUnavailable, 4)], 400);
         let errors = ".hops 1\nPUSH [Link:Error-Packets]\nPUSH [Link:Error-Bytes]\n";
         assert_eq!(words(&step(&mut switch, way, [transparent(errors, 2)])[0]), (vec![3, 333], Status::NONE));
     }

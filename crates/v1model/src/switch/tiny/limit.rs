@@ -1,4 +1,4 @@
-//! Limits executions in time.
+//! Limits the rate of executions with a token bucket.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -7,11 +7,11 @@ use switch::Time;
 /// Nanoseconds in a second.
 const SECOND: u64 = 1_000_000_000;
 
-/// A rate of executions, and the number that may follow each other at once: those of 100 ms, but at least one.
+/// Rate of executions, with a burst of 100 ms, at least one execution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExecutionRate {
     interval_ns: u64,
-    /// Time that a full bucket has ahead of one with a single token.
+    /// Duration of a burst after its first execution, in nanoseconds.
     tolerance_ns: u64,
 }
 
@@ -46,6 +46,8 @@ impl TokenBucket {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Barrier;
+
     use super::*;
 
     /// Returns the number of tokens that can be taken at a time.
@@ -77,11 +79,16 @@ mod tests {
 
     #[test]
     fn workers_take_no_token_twice() {
-        let (bucket, rate) = (TokenBucket::default(), ExecutionRate::new(2000));
+        // All begin at once, so that they take tokens at the same time.
+        let (bucket, rate, start) = (TokenBucket::default(), ExecutionRate::new(10_000_000), Barrier::new(4));
+        let take_many = || {
+            start.wait();
+            (0..1_000_000).filter(|_| bucket.take(Time::from_us(5), rate)).count()
+        };
         let taken: usize = std::thread::scope(|scope| {
-            let workers: Vec<_> = (0..4).map(|_| scope.spawn(|| taken(&bucket, 5, rate))).collect();
+            let workers: Vec<_> = (0..4).map(|_| scope.spawn(take_many)).collect();
             workers.into_iter().map(|worker| worker.join().expect("it ends")).sum()
         });
-        assert_eq!(taken, 200);
+        assert_eq!(taken, 1_000_000);
     }
 }

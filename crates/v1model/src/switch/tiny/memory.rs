@@ -21,7 +21,7 @@ pub(super) struct PacketMemory<'a> {
     pub objects: &'a Objects,
     pub tables: &'a PrimaryMap<TableId, ir::Table>,
     /// Whether the registry has all counts. The registry of one of several workers has only its own.
-    pub counts_alone: bool,
+    pub has_all_counts: bool,
     pub packet: &'a TinyPacket,
     pub input: PortId,
     pub leaving: Leaving,
@@ -52,21 +52,21 @@ impl PacketMemory<'_> {
         })
     }
 
-    /// Returns a counter, unless other workers count, too.
+    /// Returns the value of a counter; `None` if there are several workers, as each has only a part of the counts.
     fn count(&self, stat: Stat) -> Option<u64> {
-        self.counts_alone.then(|| self.registry.value(stat))
+        self.has_all_counts.then(|| self.registry.value(stat))
     }
 
-    /// Returns the sum of counters, unless other workers count, too.
+    /// Returns the sum of counters; `None` if there are several workers.
     fn sum(&self, stats: impl Iterator<Item = Stat>) -> Option<u64> {
-        self.counts_alone.then(|| stats.map(|stat| self.registry.value(stat)).sum())
+        self.has_all_counts.then(|| stats.map(|stat| self.registry.value(stat)).sum())
     }
 
-    /// Returns the sum over the queues of a port. `None` if all are open: without a rate, frames wait in the driver,
-    /// and the switch does not know how many.
+    /// Returns the sum over the queues of a port. `None` if none has a rate: then frames wait in the driver, and the
+    /// switch does not know how many.
     fn waiting(&self, port: PortId, of_queue: impl Fn(usize) -> u64) -> Option<u64> {
-        let has_rate = (0..PRIORITIES).any(|priority| !self.queues.is_open(port, priority));
-        (has_rate && self.counts_alone).then(|| (0..PRIORITIES).map(of_queue).sum())
+        let has_rate = (0..PRIORITIES).any(|priority| self.queues.has_rate(port, priority));
+        (has_rate && self.has_all_counts).then(|| (0..PRIORITIES).map(of_queue).sum())
     }
 
     fn of_link(&self, port: PortId, offset: u16) -> Option<u64> {
@@ -82,7 +82,7 @@ impl PacketMemory<'_> {
             offset::LINK_TX_BYTES => self.count(stats.tx[1]),
             offset::LINK_TX_UTILIZATION => self.queues.sent_share(port, at).map(u64::from),
             offset::LINK_RX_PACKETS => self.sum(stats.queues.iter().flat_map(|it| [it.entered[0], it.dropped[0]])),
-            offset::LINK_RX_BYTES if (0..PRIORITIES).any(|priority| self.queues.is_open(port, priority)) => None,
+            offset::LINK_RX_BYTES if (0..PRIORITIES).any(|priority| !self.queues.has_rate(port, priority)) => None,
             offset::LINK_RX_BYTES => self.sum(stats.queues.iter().flat_map(|it| [it.entered[1], it.dropped[1]])),
             offset::LINK_RX_UTILIZATION => self.queues.offered_share(port, at).map(u64::from),
             offset::LINK_DROP_PACKETS => self.sum(stats.queues.iter().map(|it| it.dropped[0])),
@@ -108,7 +108,7 @@ impl PacketMemory<'_> {
         let stats = self.programs.ports.get(&port)?.queues.get(priority)?;
         let depth = self.queues.depth(port, priority) as u64;
         let bytes = self.queues.bytes(port, priority);
-        let is_open = self.queues.is_open(port, priority);
+        let has_rate = self.queues.has_rate(port, priority);
         match offset {
             // Without a rate, frames wait in the driver, and bytes of the packets that pass are not counted.
             offset::QUEUE_OCCUPANCY
@@ -116,7 +116,7 @@ impl PacketMemory<'_> {
             | offset::QUEUE_RX_BYTES
             | offset::QUEUE_TX_BYTES
             | offset::QUEUE_CAPACITY
-                if is_open || !self.counts_alone =>
+                if !has_rate || !self.has_all_counts =>
             {
                 None
             }
