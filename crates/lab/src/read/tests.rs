@@ -280,13 +280,16 @@ fn tiny_packet_programs_may_do_what_the_file_says() {
 
 #[test]
 fn executions_of_tiny_packet_programs_are_limited_as_the_file_says() {
-    let with = |limit: &str| GOOD.replacen("[defaults]", &format!("[defaults]\ntpp_limit = {limit}"), 1);
+    let with =
+        |limit: &str| GOOD.replacen("[defaults]", &format!("[defaults]\ntpp = \"read\"\ntpp_limit = {limit}"), 1);
     assert_eq!(read(GOOD).0.expect("it is good").tpp_limit, None);
     let topology = read(&with("250")).0.expect("it is good");
     assert_eq!(topology.tpp_limit, Some(250));
     assert_eq!(read(&crate::emit(&topology)).0.expect("it is good").tpp_limit, Some(250));
     let (_, findings) = read(&with("0"));
     assert!(findings.contains("`tpp_limit` must be an integer from 1 to 4294967295"), "{findings}");
+    let (_, findings) = read(&GOOD.replacen("[defaults]", "[defaults]\ntpp_limit = 250", 1));
+    assert!(findings.contains("`tpp_limit` has no effect without tpp"), "{findings}");
 }
 
 #[test]

@@ -9,7 +9,7 @@
 //! shards = 2                        # of the stores: each has a chain with another head
 //! hold = "piggyback"                # of the resilient switches; "local" if omitted
 //! tpp = "read"                      # tiny packet programs: "off" (the default), "read" or "write"
-//! tpp_limit = 1000                  # executions of them a second, for the packets of each port of a switch
+//! tpp_limit = 1000                  # programs executed a second for each input port
 //!
 //! [hosts.h1]
 //! ip = "10.0.1.1/24"
@@ -139,6 +139,9 @@ impl Reader<'_> {
             defaults.hold = self.word(table, "hold", &Hold::WORDS).unwrap_or(defaults.hold);
             defaults.tpp = self.word(table, "tpp", &TinyAccess::WORDS).unwrap_or(defaults.tpp);
             defaults.tpp_limit = self.integer(table, "tpp_limit", 1..=u32::MAX);
+            if let Some((_, span)) = self.get(table, "tpp_limit").filter(|_| defaults.tpp == TinyAccess::Off) {
+                self.wrong(span, "`tpp_limit` has no effect without tpp = \"read\" or \"write\"");
+            }
             if let Some(link) = self.table(table, "link") {
                 self.known(link, "a link", &LINK_KEYS);
                 defaults.shape = self.shape(link, defaults.shape);
