@@ -126,12 +126,12 @@ fn metric(name: &str) -> Metric {
             counter(format!("triplane_queue_{}_total", plain(what)), help, labels)
         }
         ["queue", port, priority, way @ ("rx" | "drop"), "bytes"] => {
-            let help = match way {
-                "rx" => "Bytes added to an egress queue with a rate.",
-                _ => "Bytes dropped because an egress queue was full.",
+            let (what, help) = match way {
+                "rx" => ("", "Bytes added to an egress queue while it had a rate."),
+                _ => ("dropped_", "Bytes dropped because an egress queue was full."),
             };
             counter(
-                format!("triplane_queue_{way}_bytes_total"),
+                format!("triplane_queue_{what}bytes_total"),
                 help,
                 labels(&[("port", port), ("priority", priority)]),
             )
@@ -204,7 +204,7 @@ mod tests {
                 r#"triplane_port_tx_bytes_total{port="1"} 500"#,
                 r#"triplane_program_drops_total{reason="ingress.program",place="a\\b.p4:8:9",in="In.drop"} 7"#,
                 r#"triplane_queue_depth{port="2",priority="0"} 1"#,
-                r#"triplane_queue_drop_bytes_total{port="2",priority="0"} 11"#,
+                r#"triplane_queue_dropped_bytes_total{port="2",priority="0"} 11"#,
                 r#"triplane_queue_dropped_total{port="2",priority="0"} 9"#,
                 "triplane_series_omitted 0",
                 r#"triplane_table_entries{table="In.t\"x"} 5"#,
