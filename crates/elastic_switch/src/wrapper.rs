@@ -29,7 +29,7 @@ const MAX_SERVERS: usize = 64;
 /// Most copies of a cell, which `elastic` supports.
 const MAX_REPLICAS: u32 = 4;
 
-/// Cells that a step visits to place changes of a table: some hundred changes.
+/// Cells that a step visits to place changes of a table: a few hundred changes.
 const WORK_BUDGET: u32 = 1 << 12;
 
 /// Maximum number of rounds of a step. What is left is done in the next one.

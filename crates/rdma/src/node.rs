@@ -196,7 +196,7 @@ impl MemoryNode {
         }
     }
 
-    /// Closes the connections that were not renewed for the time of their lease, except for this one.
+    /// Closes every connection whose lease has expired, except that of `except`.
     fn reclaim(&mut self, now: Time, except: (Ipv4Addr, u32)) {
         let is_over = |loan: &Loan| loan.renewed.after_ns(LEASE_NS) <= now;
         let over = self.loans.iter().filter(|(owner, loan)| **owner != except && is_over(loan));

@@ -18,6 +18,9 @@ use crate::requester::{
 use crate::setup::{self, ConnectRefusal, ConnectReply, ConnectRequest, MemoryGrant, RENEW_NS, SetupFrame};
 use crate::sink::FrameSink;
 
+/// Number of `retry_ns` that pass before memory is requested again from a server that has refused it, or damaged it.
+const REFUSAL_RETRIES: u64 = 8;
+
 /// Addresses and times of a session.
 #[derive(Clone, Copy, Debug)]
 pub struct MemorySessionConfig {
@@ -215,7 +218,9 @@ impl MemorySession {
     fn on_reply(&mut self, now: Time, server: ethernet::Address, reply: &ConnectReply) {
         let renewed = self.connections.iter().position(|connection| match connection.state {
             // The server has forgotten the connection that was to be renewed.
-            ConnectionState::Up { request, grant, .. } => request.nonce == reply.nonce && is_other(grant, reply),
+            ConnectionState::Up { request, grant, .. } => {
+                request.nonce == reply.nonce && has_lost_connection(grant, reply)
+            }
             ConnectionState::Asking { .. } | ConnectionState::Down { .. } => false,
         });
         if let Some(slot) = renewed {
@@ -247,7 +252,8 @@ impl MemorySession {
             Err(refusal) => {
                 self.refusal = Some(refusal);
                 self.requester.close(endpoint.number);
-                connection.state = ConnectionState::Down { until: now.after_ns(8 * self.config.retry_ns) };
+                connection.state =
+                    ConnectionState::Down { until: now.after_ns(REFUSAL_RETRIES * self.config.retry_ns) };
             }
         }
     }
@@ -283,15 +289,15 @@ impl MemorySession {
         None
     }
 
-    /// Closes a connection whose memory is not what was written. It is opened again after the time for which a refused
-    /// request waits, with other memory.
+    /// Closes a connection whose memory is damaged. Another one, with new memory, is opened after the delay that follows
+    /// a refusal.
     pub fn give_up(&mut self, now: Time, slot: u32) {
         if (slot as usize) < self.connections.len() {
-            self.close_connection(slot as usize, now.after_ns(8 * self.config.retry_ns));
+            self.close_connection(slot as usize, now.after_ns(REFUSAL_RETRIES * self.config.retry_ns));
         }
     }
 
-    /// Closes an open connection. It is opened again at a time.
+    /// Closes an open connection, and opens another one at `until`.
     fn close_connection(&mut self, slot: usize, until: Time) {
         let connection = &mut self.connections[slot];
         let Some(number) = connection.open_number() else { return };
@@ -330,9 +336,9 @@ impl MemorySession {
     }
 }
 
-/// Whether the reply to a repeated request shows that the server does not have this connection any more. Late copies of
-/// the reply that opened it do not, nor do those before it, which name a connection to replace.
-fn is_other(grant: MemoryGrant, reply: &ConnectReply) -> bool {
+/// Whether a reply to a renewal shows that the server no longer has the connection. An `Occupied` reply does not: it is
+/// a late copy from before the connection was opened.
+fn has_lost_connection(grant: MemoryGrant, reply: &ConnectReply) -> bool {
     reply.result != Ok(grant) && !matches!(reply.result, Err(ConnectRefusal::Occupied { .. }))
 }
 

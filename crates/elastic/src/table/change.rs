@@ -53,13 +53,13 @@ enum ChangeKind {
     Remove,
 }
 
-/// Accepted changes that are not yet planned, in order. There is at most one for each entry, so they are no more than
-/// the entries of the table and those that were deleted from its cells.
+/// Accepted changes that are not yet planned, in order. Holds at most one change for each entry, so at most twice as
+/// many as the table has entries.
 #[derive(Debug, Default)]
 pub(super) struct ChangeQueue {
-    /// By their numbers.
+    /// Changes by sequence number.
     changes: BTreeMap<u64, CellChange>,
-    /// The number of each entry's change.
+    /// Sequence number of the waiting change of each entry.
     numbers: HashMap<EntryId, u64, FixedState>,
     next: u64,
     /// The change for which the placement searches.

@@ -15,7 +15,7 @@ struct CopyFill {
     outstanding: u32,
 }
 
-/// Damage of a copy since it was added, or was last forgotten.
+/// Repairs and rewrites of a copy since it was added, or since its damage was last reset.
 #[derive(Clone, Copy, Debug, Default)]
 struct CopyDamage {
     repairs: u32,
@@ -41,11 +41,11 @@ impl FillState {
         self.repairs.remove(&(copy, home));
     }
 
-    /// Counts a valid READ of a copy, and forgets its earlier damage after this many.
-    pub(super) fn read_valid(&mut self, copy: CopyId, most: u32) {
+    /// Counts a valid READ of a copy. Resets its damage after `reset_after` of them in a row.
+    pub(super) fn read_valid(&mut self, copy: CopyId, reset_after: u32) {
         if let Some(damage) = self.damage.get_mut(&copy) {
             damage.valid_reads += 1;
-            if damage.valid_reads >= most {
+            if damage.valid_reads >= reset_after {
                 self.damage.remove(&copy);
             }
         }
