@@ -289,8 +289,8 @@ impl MemorySession {
         None
     }
 
-    /// Closes a connection whose memory is damaged. Another one, with new memory, is opened after the delay that follows
-    /// a refusal.
+    /// Closes a connection whose memory is damaged. Another one, with new memory, is opened after the delay that
+    /// follows a refusal.
     pub fn give_up(&mut self, now: Time, slot: u32) {
         if (slot as usize) < self.connections.len() {
             self.close_connection(slot as usize, now.after_ns(REFUSAL_RETRIES * self.config.retry_ns));
