@@ -73,9 +73,12 @@ pub(crate) fn instruction_text(instruction: Instruction, addressing: Addressing,
 
 impl TinyProgram {
     /// Returns the words of packet memory with their hops and names, as far as the instructions name them: one line for
-    /// each hop that was passed, or for all of them if the program has not been executed. In stack mode, hops at which
-    /// a `CEXEC` or `CSTORE` ended the program have no line of their own.
+    /// each hop that was passed, or for all of them if the program has not been executed; none while it waits for a
+    /// hop. The words of [`TinyProgram::unnamed_words`] are not among them.
     pub fn words_by_hop(&self, map: &MemoryMap) -> Vec<Vec<(String, u32)>> {
+        if self.repr.hop < 0 || self.unnamed_words().is_some() {
+            return Vec::new();
+        }
         let word = self.repr.word_size.bytes();
         let name = |address: u16| map.locate(address.into()).map_or(format!("{address:#06x}"), |entry| entry.name);
         let pushes: Vec<_> =
@@ -119,6 +122,18 @@ impl TinyProgram {
 }
 
 impl TinyProgram {
+    /// Returns the words of the stack, oldest first, if nothing shows at which hop each one was pushed: a `CEXEC` or
+    /// `CSTORE` may end the program between the pushes of a hop.
+    pub fn unnamed_words(&self) -> Option<Vec<u32>> {
+        let Addressing::Stack { pointer } = self.repr.addressing else { return None };
+        let mut rest = self.instructions.iter().skip_while(|it| !it.operation.may_end()).map(|it| it.operation);
+        if self.repr.hop <= 0 || !rest.any(|operation| operation == Operation::Push) {
+            return None;
+        }
+        let stack = self.memory.get(self.constants_len()..pointer.min(self.memory.len())).unwrap_or_default();
+        Some(stack.chunks_exact(self.repr.word_size.bytes()).map(|bytes| value(bytes, self.repr.word_size)).collect())
+    }
+
     /// Returns the length of the memory that operands name, in bytes: in stack mode the stack begins after it.
     fn constants_len(&self) -> usize {
         let word = self.repr.word_size.bytes();

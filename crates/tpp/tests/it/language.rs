@@ -206,6 +206,30 @@ fn random_programs_disassemble_to_text_that_assembles_to_the_same_bytes() {
     assert!(tried > 2000, "{tried}");
 }
 
+/// Returns a program after these switches, which have the IDs.
+fn executed(text: &str, ids: &[u64]) -> TinyProgram {
+    let mut bytes = assembled(text).packet(&[]);
+    for id in ids {
+        let mut memory = tpp::SparseMemory::new();
+        memory.fixed(0, *id);
+        tpp::Tcpu::execute(&mut bytes, &mut memory, &AccessRights::all());
+    }
+    TinyProgram::decode(&Packet::new_checked(&bytes).unwrap())
+}
+
+#[test]
+fn words_have_no_hop_that_nothing_shows() {
+    let text = "PUSH [Switch:ID]\nCEXEC [Switch:ID], 0xffffffff, 2\nPUSH [Switch:ID]";
+    let program = executed(text, &[1, 2, 3]);
+    assert_eq!((program.words_by_hop(&map()), program.unnamed_words()), (Vec::new(), Some(vec![1, 2, 2, 3])));
+    let program = executed(&format!(".mode hop\n{}", text.replace("PUSH [Switch:ID]\n", "")), &[1, 2]);
+    assert_eq!((program.words_by_hop(&map()).len(), program.unnamed_words()), (2, None));
+    let program = executed("PUSH [Switch:ID]\nCEXEC [Switch:ID], 0xffffffff, 2", &[1, 2]);
+    assert_eq!((program.words_by_hop(&map()).len(), program.unnamed_words()), (2, None), "it pushes at each hop");
+    let program = executed(".hop -5\nPUSH [Switch:ID]", &[1, 2]);
+    assert_eq!((program.repr.hop, program.words_by_hop(&map())), (-3, Vec::new()), "it waits");
+}
+
 #[test]
 fn executed_programs_list_their_words_by_hop() {
     let mut bytes = assembled(".hops 3\n.app 9\nPUSH [Switch:ID]\nPUSH [Queue:QueueOccupancy]").packet(&[]);

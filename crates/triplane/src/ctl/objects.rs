@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::text::Setting;
 use super::{SwitchConnection, names, show, value};
-use crate::output::Failure;
+use crate::output::{Failure, counted};
 
 /// Formats a value of any type.
 pub fn data(info: &P4Info, name: &str, of: Option<&P4DataTypeSpec>, data: &v1::P4Data) -> String {
@@ -225,10 +225,13 @@ impl SwitchConnection<'_> {
             ..Default::default()
         };
         let (mut objects, mut zeros, mut shown) = (Vec::new(), 0u64, 0u64);
+        let wanted = if index.is_some() { 1 } else { u64::try_from(register.size).unwrap_or(0) };
+        let mut found_cells = 0u64;
         let was_read = self.read_object(vec![Kind::RegisterEntry(entry)], is_listed, |entity| {
             let Kind::RegisterEntry(v1::RegisterEntry { index: Some(at), data: Some(found), .. }) = entity else {
                 return Ok(());
             };
+            found_cells += 1;
             if is_zero(&found) && index.is_none() && !self.json {
                 zeros += 1;
                 return Ok(());
@@ -247,6 +250,12 @@ impl SwitchConnection<'_> {
         }
         if self.json {
             return Ok(Some(json!({ "register": name, "cells": objects })));
+        }
+        if found_cells < wanted {
+            let cells = counted(wanted as usize, "cell", "cells");
+            self.output.note(&format!(
+                "{name}: the switch returned {found_cells} of {cells}; of resilient state, it has its own rows only"
+            ));
         }
         if zeros > 0 {
             let rest = match (shown, zeros) {

@@ -64,6 +64,10 @@ impl SwitchConnection<'_> {
             };
             return self.print_json(&all.iter().map(table).collect());
         }
+        if all.is_empty() {
+            self.output.note("the program has no tables");
+            return Ok(());
+        }
         let mut out = String::new();
         for table in all {
             let constant = if table.is_const_table { ", constant" } else { "" };

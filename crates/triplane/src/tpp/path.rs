@@ -11,7 +11,7 @@ use tpp_host::ProbeOutcome;
 use wire::tpp::Status;
 
 use super::args::{PingArgs, TraceArgs};
-use super::probe::{first_echo, no_echo_failure, open};
+use super::probe::{NOT_EXECUTED, first_echo, no_echo_failure, open};
 use crate::output::{Failure, Output, aligned, counted, duration};
 use crate::signals;
 
@@ -85,8 +85,7 @@ impl ObservedPath {
     /// Notes why a path may lack switches.
     fn note_gaps(&self, output: &Output) {
         if self.hops.is_empty() {
-            output
-                .note("no switch executed the program: `triplane run --tpp N` and `tpp = \"read\"` in a lab enable it");
+            output.note(NOT_EXECUTED);
         }
         if self.is_cut {
             output.note("the path has more switches than the program has memory for: --hops gives it more");
@@ -141,7 +140,7 @@ pub fn ping(args: &PingArgs, output: &Output) -> Result<(), Failure> {
     })?;
     if echoes.is_empty() {
         // Without a program sent, Ctrl-C came first.
-        return if probes.sent() > 0 { Err(no_echo_failure(&probes, &args.target.host)) } else { Ok(()) };
+        return if probes.sent() > 0 { Err(no_echo_failure(&probes, &args.target.host, false)) } else { Ok(()) };
     }
     if args.target.json {
         return Ok(());
@@ -169,7 +168,8 @@ fn line(args: &PingArgs, sequence: u64, rtt_ns: u64, path: &ObservedPath) -> Str
     }
     let queues: Vec<String> =
         path.hops.iter().map(|hop| format!("s{} {}", shown(hop.switch), shown(hop.queue))).collect();
-    format!("{sequence}: {}, queues: {}\n", duration(rtt_ns), queues.join(", "))
+    let queues = if queues.is_empty() { "no switch".to_owned() } else { format!("queues: {}", queues.join(", ")) };
+    format!("{sequence}: {}, {queues}\n", duration(rtt_ns))
 }
 
 #[cfg(test)]

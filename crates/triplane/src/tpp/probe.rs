@@ -15,6 +15,10 @@ use super::{memory_map, read_program, report};
 use crate::output::{Failure, Output, counted, duration};
 use crate::{privileges, signals};
 
+/// Note on a program that came back as it was sent.
+pub const NOT_EXECUTED: &str = "no switch executed the program: is it enabled (`triplane run --tpp N`, or tpp = \"read\" in a \
+                                lab), and within its limit (count `tpp.limited`)?";
+
 /// Number of times that a single program is sent until an echo comes.
 const TRIES: u64 = 3;
 
@@ -30,8 +34,11 @@ pub fn open(target: &TargetArgs, program: TinyProgram, count: u64, interval: f64
     Ok(ProbeSocket::open(&target.host, ProbeSeries { program, count, interval, timeout })?)
 }
 
-/// Returns the failure of a host that did not answer.
-pub fn no_echo_failure(probes: &ProbeSocket, host: &str) -> Failure {
+/// Returns the failure of a host, or of all switches before it if the program is to be reflected, that did not answer.
+pub fn no_echo_failure(probes: &ProbeSocket, host: &str, is_reflective: bool) -> Failure {
+    if is_reflective {
+        return Failure::Environment(anyhow!("no switch on the way to {host} reflected the program, or it was lost"));
+    }
     let reason = if probes.is_refused() { "has no receiver of programs" } else { "did not echo a program" };
     Failure::Environment(anyhow!("{host} {reason}: run `triplane tpp echo` there"))
 }
@@ -39,6 +46,7 @@ pub fn no_echo_failure(probes: &ProbeSocket, host: &str) -> Failure {
 /// Sends a program until it comes back, at most [`TRIES`] times. Returns its echo.
 pub fn first_echo(target: &TargetArgs, program: TinyProgram) -> Result<Echo, Failure> {
     let stop = signals::stop_on_signals()?;
+    let is_reflective = program.repr.is_reflective;
     let mut probes = open(target, program, TRIES, target.timeout)?;
     let mut found = None;
     probes.run::<Failure>(&stop, |outcome| {
@@ -50,7 +58,7 @@ pub fn first_echo(target: &TargetArgs, program: TinyProgram) -> Result<Echo, Fai
             ProbeOutcome::Lost(_) => ControlFlow::Continue(()),
         })
     })?;
-    found.ok_or_else(|| no_echo_failure(&probes, &target.host))
+    found.ok_or_else(|| no_echo_failure(&probes, &target.host, is_reflective))
 }
 
 /// Sends a program and prints what the switches wrote.
@@ -71,7 +79,16 @@ pub fn run_program(args: &ProbeArgs, output: &Output) -> Result<(), Failure> {
         none if none.is_empty() => none,
         status => format!(", status {status}"),
     };
+    if repr.hop < 0 {
+        let left = counted(usize::from(repr.hop.unsigned_abs()), "more switch", "more switches");
+        output.note(&format!("the program waits for {left}"));
+    } else if repr.hop == 0 {
+        output.note(NOT_EXECUTED);
+    }
     let mut text = format!("{hops}, round trip {}{status}\n", duration(echo.rtt_ns));
+    if repr.hop <= 0 {
+        return output.print(&text);
+    }
     text += &report::words(&echo.program, &map, "");
     output.print(&text)
 }

@@ -20,12 +20,20 @@ pub fn hexadecimal(bytes: &[u8]) -> String {
     bytes.chunks(16).map(line).collect()
 }
 
-/// Returns the words of a program by hop, each line after a prefix.
+/// Returns the words of a program by hop, or its stack if they have no names, each line after a prefix.
 pub fn words(program: &TinyProgram, map: &MemoryMap, prefix: &str) -> String {
     let mut text = String::new();
     for (hop, words) in program.words_by_hop(map).iter().enumerate() {
         let words: Vec<_> = words.iter().map(|(name, value)| format!("{name} {value}")).collect();
         let _ = writeln!(text, "{prefix}hop {hop}: {}", words.join(", "));
+    }
+    if let Some(words) = program.unnamed_words() {
+        let words: Vec<_> = words.iter().map(u32::to_string).collect();
+        let stack = if words.is_empty() { "nothing".to_owned() } else { words.join(", ") };
+        let _ = writeln!(
+            text,
+            "{prefix}stack: {stack} (.mode hop shows the hop of each word, as CEXEC and CSTORE may end the program)"
+        );
     }
     text
 }
@@ -46,6 +54,7 @@ pub fn program_json(program: &TinyProgram, map: &MemoryMap) -> Value {
         "status": program.repr.status.to_string(),
         "text": disassemble(program, map),
         "hops": hops,
+        "stack": program.unnamed_words(),
     })
 }
 

@@ -140,6 +140,8 @@ pub(super) struct TinyPacket {
     program: Vec<u8>,
     /// Number of VLAN tags that followed it.
     tags_behind: usize,
+    /// The Ethernet addresses of the frame that arrived: destination, source.
+    ethernet: [[u8; 6]; 2],
     arrived: Time,
     /// Its arrival in the queue; `None` if the queue has no rate.
     queued: Option<QueueArrival>,
@@ -178,7 +180,9 @@ impl Switch {
     pub(super) fn peel(&self, data: &mut Vec<u8>, now: Time) -> Option<Box<TinyPacket>> {
         self.tiny.as_ref()?;
         let place = wire_format::find(data)?;
-        let mut tiny = TinyPacket { program: Vec::new(), tags_behind: 0, arrived: now, queued: None };
+        let (destination, rest) = data.split_first_chunk()?;
+        let ethernet = [*destination, *rest.first_chunk()?];
+        let mut tiny = TinyPacket { program: Vec::new(), tags_behind: 0, ethernet, arrived: now, queued: None };
         if place.carriage == wire_format::Carriage::Transparent
             && let Ok(packet) = wire_format::Packet::new_checked(&data[place.start..])
             && packet.encapsulated() != 0
@@ -232,6 +236,8 @@ impl Switch {
         if !execution.reflect || !can_leave {
             return leaving.port;
         }
+        // A router has rewritten the addresses for the next hop.
+        data[..12].copy_from_slice(packet.ethernet.as_flattened());
         wire_format::reflect(data, place);
         self.ports.take_back_tx(&mut self.registry, leaving.port, 1, length as u64);
         self.ports.count_tx(&mut self.registry, input, length);

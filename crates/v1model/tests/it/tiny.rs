@@ -43,6 +43,10 @@ control I(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t 
         if (hdr.ipv4.host == 3) { standard.mcast_grp = 1; }
         if (hdr.ipv4.host == 4) { clone(CloneType.I2E, 1); }
         if (hdr.ipv4.host == 5) { standard.egress_spec = 5; }
+        if (hdr.ipv4.host == 10) {
+            hdr.ethernet.source = hdr.ethernet.destination;
+            hdr.ethernet.destination = 0x060000000003;
+        }
         if (hdr.ipv4.host == 6 && standard.instance_type == 0) { resubmit_preserving_field_list(0); }
         if (hdr.ipv4.host == 7) {
             hdr.label.setValid();
@@ -108,8 +112,10 @@ pub fn words(frame: &Frame) -> (Vec<u32>, Status) {
     let packet = Packet::new_checked(&frame.data[place.start..place.end]).expect("a correct program");
     assert!(packet.is_checksum_right());
     let program = TinyProgram::decode(&packet);
-    let words = program.words_by_hop(&MemoryMap::new());
-    (words[0].iter().map(|(_, value)| *value).collect(), packet.status())
+    let named = |program: &TinyProgram| program.words_by_hop(&MemoryMap::new()).remove(0);
+    let words = program.unnamed_words();
+    let words = words.unwrap_or_else(|| named(&program).into_iter().map(|(_, value)| value).collect());
+    (words, packet.status())
 }
 
 pub const PATH: &str = "PUSH [Switch:ID]\nPUSH [PacketMetadata:InputPort]\nPUSH [PacketMetadata:OutputPort]\n\
@@ -211,8 +217,12 @@ fn a_reflective_program_turns_around_once() {
     for way in WAYS {
         let mut switch = switch(way, settings(AccessRights::all()));
         let program = assembled(&format!(".reflect\n{PATH}")).packet(&[]);
-        let left = step(&mut switch, way, [frame(ethernet::IPV4, &packet(2, (4000, UDP_PORT), &program))]);
+        // A router rewrites the addresses of Ethernet, which are those of the sender again.
+        let sent = frame(ethernet::IPV4, &packet(10, (4000, UDP_PORT), &program));
+        let [destination, source] = [0, 6].map(|at| sent.data[at..at + 6].to_vec());
+        let left = step(&mut switch, way, [sent]);
         assert_eq!((left.len(), left[0].port), (1, PortId(1)));
+        assert_eq!((&left[0].data[..6], &left[0].data[6..12]), (&source[..], &destination[..]));
         assert_eq!(words(&left[0]).1, Status::DONE);
         assert_eq!(find(&left[0].data), None, "it is an echo now");
         let inner = ipv4::Packet::new_checked(&left[0].data[14..]).unwrap();
@@ -249,7 +259,7 @@ fn words_of_applications_are_written_where_this_is_permitted() {
         let place = find(&again[0].data).expect("a program");
         let packet = Packet::new_checked(&again[0].data[place.start..]).expect("a correct program");
         assert_eq!(packet.memory()[..8], [0, 0, 0, 9, 0, 0, 0, 9], "the second one fails, and says what it found");
-        assert!(TinyProgram::decode(&packet).words_by_hop(&MemoryMap::new()).is_empty(), "and ends");
+        assert_eq!(TinyProgram::decode(&packet).unnamed_words(), Some(Vec::new()), "and ends");
         let mut closed = switch(way, settings(AccessRights::read_only()));
         assert_eq!(words(&step(&mut closed, way, [transparent(store, 2)])[0]), (vec![0], Status::SUPPRESSED));
     }

@@ -69,6 +69,11 @@ impl Operation {
         matches!(self, Operation::Store | Operation::Pop | Operation::Cstore)
     }
 
+    /// Whether the operation may end the program at a switch.
+    pub fn may_end(self) -> bool {
+        matches!(self, Operation::Cexec | Operation::Cstore)
+    }
+
     /// Whether the operation moves the stack pointer.
     pub fn is_stack(self) -> bool {
         matches!(self, Operation::Push | Operation::Pop)
