@@ -74,6 +74,8 @@ impl SwitchConnection<'_> {
             let (name, count) = (self.output.bold(names::name(&table.preamble)), count(table));
             out.push_str(&if table.match_fields.is_empty() {
                 format!("{name}  no key; default action only\n")
+            } else if is_resilient(table) {
+                format!("{name}  the stores make its entries, which are not listed\n")
             } else {
                 format!("{name}  {count} of {} entries{constant}\n", table.size)
             });
@@ -195,4 +197,12 @@ enum ChangeTarget<'a> {
     Table(&'a Table),
     Profile(&'a ActionProfile),
     Session(SessionKind),
+}
+
+/// Whether the entries of a table are resilient state.
+fn is_resilient(table: &Table) -> bool {
+    let preamble = table.preamble.iter();
+    let is_named = |name: &str| name.trim_start_matches('@').split('(').next() == Some("resilient");
+    preamble.clone().flat_map(|it| &it.annotations).any(|text| is_named(text))
+        || preamble.flat_map(|it| &it.structured_annotations).any(|it| it.name == "resilient")
 }

@@ -138,7 +138,7 @@ pub fn text(results: &Value) -> String {
     let number = |value: &Value| grouped(value.as_u64().unwrap_or(0));
     let table = |it: &Value| {
         format!(
-            "{}  {}: {} entries; {} keys looked up by READs, {} answered by the switch; {} READs, {} packets dropped\n",
+            "{}  {}: {} entries; {} keys needed READs, {} were answered by the switch; {} READs, {} packets dropped\n",
             it["switch"].as_str().unwrap_or_default(),
             it["table"].as_str().unwrap_or_default(),
             number(&it["entries"]),

@@ -96,7 +96,7 @@ pub fn summary(switch: &ElasticSwitch<Switch>) -> String {
     let mut text = String::new();
     for counts in switch.counts() {
         text.push_str(&format!(
-            "{}: {} entries; {} keys looked up by READs, {} answered by the switch; {} READs, {} WRITEs\n",
+            "{}: {} entries; {} keys needed READs, {} were answered by the switch; {} READs, {} WRITEs\n",
             counts.table,
             grouped(counts.entries as u64),
             grouped(counts.lookups.begun),
