@@ -82,7 +82,7 @@ impl Header {
     pub fn bytes(&self) -> [u8; HEADER_BYTES] {
         let mut bytes = [0; HEADER_BYTES];
         bytes[..3].copy_from_slice(&MAGIC);
-        let ((sender_kind, sender), (receiver_kind, receiver)) = (peer_form(self.sender), peer_form(self.receiver));
+        let ((sender_kind, sender), (receiver_kind, receiver)) = (peer_fields(self.sender), peer_fields(self.receiver));
         let hello = if self.kind == Kind::Hello { HELLO } else { 0 };
         bytes[3] = hello | sender_kind << SENDER_SHIFT | receiver_kind << RECEIVER_SHIFT;
         bytes[4..6].copy_from_slice(&sender);
@@ -123,7 +123,7 @@ fn peer(kind: u8, number: [u8; 2]) -> Option<Peer> {
 }
 
 /// Returns kind and number of a member.
-fn peer_form(peer: Peer) -> (u8, [u8; 2]) {
+fn peer_fields(peer: Peer) -> (u8, [u8; 2]) {
     let (kind, number) = match peer {
         Peer::Switch(switch) => (0, switch.0),
         Peer::Node(node) => (1, node.0),
@@ -133,8 +133,8 @@ fn peer_form(peer: Peer) -> (u8, [u8; 2]) {
     (kind, number.to_be_bytes())
 }
 
-/// Whether a datagram can name a member.
-pub(super) fn has_form(peer: Peer) -> bool {
+/// Whether the number of a member fits into a header.
+pub(super) fn fits_header(peer: Peer) -> bool {
     let (Peer::Switch(SwitchId(number)) | Peer::Node(NodeId(number)) | Peer::Operator(OperatorId(number))) = peer;
     u16::try_from(number).is_ok()
 }

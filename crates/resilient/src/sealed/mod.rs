@@ -52,7 +52,7 @@ use switch::Time;
 use crate::message::{OwnerId, Peer, StoreMessage};
 use crate::wire_form;
 pub use form::{HEADER_BYTES, TAG_BYTES};
-use form::{Header, Hello, Kind, has_form};
+use form::{Header, Hello, Kind, fits_header};
 pub use key::{ClusterFingerprint, ClusterKey};
 use peer_state::PeerState;
 
@@ -125,7 +125,7 @@ impl DatagramSealer {
     ) -> DatagramSealer {
         let peers: BTreeMap<_, _> =
             peers.into_iter().filter(|peer| *peer != me).map(|peer| (peer, PeerState::default())).collect();
-        assert!(peers.keys().chain([&me]).all(|peer| has_form(*peer)), "a member's number has more than 16 bits");
+        assert!(peers.keys().chain([&me]).all(|peer| fits_header(*peer)), "a member's number has more than 16 bits");
         // 0 means an unknown start number.
         let start = start.max(1);
         let (outgoing, disagreeing) = (Vec::new(), Vec::new());

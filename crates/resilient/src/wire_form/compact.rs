@@ -1,5 +1,5 @@
-//! The forms of requests and replies, which are most datagrams of a switch. They leave out what the datagram has said
-//! before.
+//! The format of requests and replies, which are most messages of a switch. A message omits fields that have the same
+//! value in the message before it.
 
 use crate::holders::RowAccess;
 use crate::layout::ShardId;
@@ -22,22 +22,22 @@ const SAME_GROUP: u8 = 0x80;
 
 const FLAGS: u8 = SAME_OWNER | SAME_LAYOUT | SAME_GROUP;
 
-/// What a message need not repeat.
+/// The latest values of the fields that a message may omit.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Said {
+pub(super) struct MessageContext {
     owner: Option<OwnerId>,
     layout: Option<u64>,
     group: Option<u64>,
 }
 
-impl Said {
-    /// Returns what the header of a datagram says, which has this switch at one of its ends.
-    pub fn by_header(switch: Option<OwnerId>) -> Said {
-        Said { owner: switch, ..Said::default() }
+impl MessageContext {
+    /// Returns the context of the first message of a datagram, which has this switch at one of its ends.
+    pub fn of_header(switch: Option<OwnerId>) -> MessageContext {
+        MessageContext { owner: switch, ..MessageContext::default() }
     }
 }
 
-/// Returns the kind of a request, and whether values or outputs follow.
+/// Returns the kind of a request. It includes whether outputs follow.
 fn request_kind(body: &RequestBody) -> u8 {
     match body {
         RequestBody::Renew { .. } => kind::RENEW,
@@ -65,12 +65,12 @@ fn reply_kind(body: &ReplyBody) -> u8 {
 /// Writes requests and replies.
 pub(super) struct CompactWriter<'w, 'b> {
     pub bytes: &'w mut MessageWriter<'b>,
-    pub said: &'w mut Said,
+    pub context: &'w mut MessageContext,
 }
 
 impl CompactWriter<'_, '_> {
     pub fn request(&mut self, Request { layout, owner, body }: &Request) {
-        let same_layout = self.said.layout.replace(*layout) == Some(*layout);
+        let same_layout = self.context.layout.replace(*layout) == Some(*layout);
         self.head(request_kind(body) | flag(SAME_LAYOUT, same_layout), *owner, body.row());
         if !same_layout {
             self.bytes.varint(*layout);
@@ -130,10 +130,10 @@ impl CompactWriter<'_, '_> {
         }
     }
 
-    /// Writes the kind with its flags, the owner and the group of the row, as far as the datagram has not said them.
+    /// Writes the kind with its flags, and the owner if it differs from the context.
     fn head(&mut self, kind: u8, owner: OwnerId, row: Option<&RowId>) {
-        let same_owner = self.said.owner.replace(owner) == Some(owner);
-        let same_group = row.is_some_and(|row| self.said.group == Some(row.group()));
+        let same_owner = self.context.owner.replace(owner) == Some(owner);
+        let same_group = row.is_some_and(|row| self.context.group == Some(row.group()));
         self.bytes.u8(kind | flag(SAME_OWNER, same_owner) | flag(SAME_GROUP, same_group));
         if !same_owner {
             self.bytes.owner(owner);
@@ -143,7 +143,7 @@ impl CompactWriter<'_, '_> {
     /// Writes the rest of a row, behind a head with its flags.
     fn row(&mut self, row: Option<&RowId>) {
         let Some(row) = row else { return };
-        if self.said.group.replace(row.group()) != Some(row.group()) {
+        if self.context.group.replace(row.group()) != Some(row.group()) {
             self.bytes.u64(row.group());
         }
         self.bytes.key(row);
@@ -186,7 +186,7 @@ fn flag(flag: u8, is_set: bool) -> u8 {
 /// Reads requests and replies.
 pub(super) struct CompactReader<'r, 'b> {
     pub bytes: &'r mut MessageReader<'b>,
-    pub said: &'r mut Said,
+    pub context: &'r mut MessageContext,
 }
 
 impl CompactReader<'_, '_> {
@@ -203,17 +203,17 @@ impl CompactReader<'_, '_> {
             return Err(MalformedMessage);
         }
         if flags & SAME_OWNER == 0 {
-            self.said.owner = Some(self.bytes.owner()?);
+            self.context.owner = Some(self.bytes.owner()?);
         }
-        let owner = self.said.owner.ok_or(MalformedMessage)?;
+        let owner = self.context.owner.ok_or(MalformedMessage)?;
         if is_reply {
             let row = self.row(has_row, flags)?;
             return Ok(Some(StoreMessage::Reply(Reply { owner, body: self.reply(kind, row)? })));
         }
         if flags & SAME_LAYOUT == 0 {
-            self.said.layout = Some(self.bytes.varint()?);
+            self.context.layout = Some(self.bytes.varint()?);
         }
-        let layout = self.said.layout.ok_or(MalformedMessage)?;
+        let layout = self.context.layout.ok_or(MalformedMessage)?;
         let row = self.row(has_row, flags)?;
         Ok(Some(StoreMessage::Request(Request { layout, owner, body: self.request(kind, row)? })))
     }
@@ -224,9 +224,9 @@ impl CompactReader<'_, '_> {
             return Ok(RowId::empty(0));
         }
         if flags & SAME_GROUP == 0 {
-            self.said.group = Some(self.bytes.u64()?);
+            self.context.group = Some(self.bytes.u64()?);
         }
-        self.bytes.key_of(self.said.group.ok_or(MalformedMessage)?)
+        self.bytes.key_of(self.context.group.ok_or(MalformedMessage)?)
     }
 
     fn request(&mut self, kind: u8, row: RowId) -> Read<RequestBody> {

@@ -7,12 +7,12 @@
 //!   others:    kind, 8 bits | body
 //! ```
 //!
-//! A switch sends and receives little else than requests and replies, so these leave out what the datagram has said
-//! before. The highest bits of their kind say which: 0x20 the owner of the message before, or the switch at an end of
-//! the datagram; 0x40 the layout of the request before; 0x80 the group of the row before. Their other numbers have 7
-//! bits a byte, the lowest first; the high bit of a byte is set if another one follows. A row is its group (64 bits),
-//! the length of its key and the key. Values are their length plus 1 and their bytes; 0 is none. Outputs are their
-//! length (16 bits) and their bytes; their presence is part of the kind.
+//! A switch sends and receives little else than requests and replies, so these omit fields that repeat those of the
+//! message before. The highest bits of their kind say which: 0x20 the owner of the message before, or the switch at an
+//! end of the datagram; 0x40 the layout of the request before; 0x80 the group of the row before. Their other numbers
+//! have 7 bits a byte, the lowest first; the high bit of a byte is set if another one follows. A row is its group (64
+//! bits), the length of its key and the key. Values are their length plus 1 and their bytes; 0 is none. Outputs are
+//! their length (16 bits) and their bytes; their presence is part of the kind.
 //!
 //! In other messages, numbers are big-endian and have their full length. Values are their length (16 bits) and their
 //! bytes, with 0xffff as the length of none. If any message is malformed, the datagram is refused.
@@ -26,7 +26,7 @@ use std::collections::BTreeMap;
 use crate::message::{OwnerId, RefusalReason, StoreMessage};
 use crate::row::{RowId, RowValues};
 use crate::sealed::{HEADER_BYTES, TAG_BYTES};
-use compact::Said;
+use compact::MessageContext;
 pub(crate) use read::MessageReader;
 pub(crate) use write::MessageWriter;
 
@@ -59,23 +59,23 @@ type Read<T> = Result<T, MalformedMessage>;
 #[derive(Debug)]
 pub struct DatagramWriter {
     bytes: Vec<u8>,
-    said: Said,
+    context: MessageContext,
 }
 
 impl DatagramWriter {
     /// Creates a datagram without messages. If the header names a switch as an end, messages about it are shorter.
     pub fn new(switch: Option<OwnerId>) -> DatagramWriter {
-        DatagramWriter { bytes: vec![0; HEADER_BYTES], said: Said::by_header(switch) }
+        DatagramWriter { bytes: vec![0; HEADER_BYTES], context: MessageContext::of_header(switch) }
     }
 
     /// Appends a message. Returns false, and appends nothing, if the datagram would be longer than `most` bytes.
     pub fn append(&mut self, message: &StoreMessage, most: usize) -> bool {
-        let (length, said) = (self.bytes.len(), self.said);
-        MessageWriter(&mut self.bytes).message(message, &mut self.said);
+        let (length, context) = (self.bytes.len(), self.context);
+        MessageWriter(&mut self.bytes).message(message, &mut self.context);
         let fits = self.bytes.len() <= most;
         if !fits {
             self.bytes.truncate(length);
-            self.said = said;
+            self.context = context;
         }
         fits
     }
@@ -134,10 +134,10 @@ pub fn room_for_outputs(row: &RowId, values: Option<&RowValues>, max_datagram: u
 /// If any message is malformed.
 pub fn read_messages(bytes: &[u8], switch: Option<OwnerId>) -> Read<Vec<StoreMessage>> {
     let mut reader = MessageReader(bytes);
-    let mut said = Said::by_header(switch);
+    let mut context = MessageContext::of_header(switch);
     let mut messages = Vec::new();
     while !reader.0.is_empty() {
-        messages.push(reader.message(&mut said)?);
+        messages.push(reader.message(&mut context)?);
     }
     Ok(messages)
 }

@@ -11,7 +11,7 @@ use crate::message::{
 };
 use crate::row::{RowId, RowValues};
 
-use super::compact::{CompactReader, Said};
+use super::compact::{CompactReader, MessageContext};
 use super::{MAX_CHAIN, MAX_SHARDS, MalformedMessage, NO_VALUES, Read, WRITE_WITH_OUTPUTS, kind};
 
 pub(crate) struct MessageReader<'b>(pub &'b [u8]);
@@ -114,10 +114,10 @@ impl MessageReader<'_> {
         Ok(ChainMember { node: NodeId(self.u32()?), life: self.u64()? })
     }
 
-    /// Reads a message behind those that have said this.
-    pub(super) fn message(&mut self, said: &mut Said) -> Read<StoreMessage> {
+    /// Reads a message after those that left this context.
+    pub(super) fn message(&mut self, context: &mut MessageContext) -> Read<StoreMessage> {
         let kind = self.u8()?;
-        if let Some(message) = (CompactReader { bytes: self, said }).message(kind)? {
+        if let Some(message) = (CompactReader { bytes: self, context }).message(kind)? {
             return Ok(message);
         }
         Ok(match kind {

@@ -291,7 +291,7 @@ fn malformed_datagrams_are_refused_without_panic() {
         }
     }
     assert!(refused > 5_000, "{refused}");
-    // Kinds that are not used, a flag without meaning, and an owner, a layout and a group that were not said before.
+    // Kinds that are not used, a flag without meaning, and an owner, a layout and a group that no message had.
     let writes = written(&[write_of(RowId::of_index(1, 1), 1)], None);
     let owner_and_layout = &writes[1..14];
     for bytes in [
@@ -327,7 +327,7 @@ fn write_of(row: RowId, seq: u64) -> StoreMessage {
 }
 
 #[test]
-fn messages_leave_out_what_the_datagram_has_said() {
+fn messages_omit_fields_of_the_message_before() {
     let owner = OwnerId { switch: SwitchId(1), incarnation: 7 };
     let switch = Some(owner);
     let lengths = |messages: &[StoreMessage], switch| {

@@ -9,7 +9,7 @@ use crate::message::{
 };
 use crate::row::{RowId, RowValues};
 
-use super::compact::{CompactWriter, Said};
+use super::compact::{CompactWriter, MessageContext};
 use super::{NO_VALUES, WRITE_WITH_OUTPUTS, kind};
 
 pub(crate) struct MessageWriter<'b>(pub &'b mut Vec<u8>);
@@ -77,11 +77,11 @@ impl MessageWriter<'_> {
         self.u64(member.life);
     }
 
-    /// Writes a message behind those that have said this.
-    pub(super) fn message(&mut self, message: &StoreMessage, said: &mut Said) {
+    /// Writes a message after those that left this context.
+    pub(super) fn message(&mut self, message: &StoreMessage, context: &mut MessageContext) {
         match message {
-            StoreMessage::Request(request) => CompactWriter { bytes: self, said }.request(request),
-            StoreMessage::Reply(reply) => CompactWriter { bytes: self, said }.reply(reply),
+            StoreMessage::Request(request) => CompactWriter { bytes: self, context }.request(request),
+            StoreMessage::Reply(reply) => CompactWriter { bytes: self, context }.reply(reply),
             StoreMessage::Forward(forward) => {
                 self.u8(kind::FORWARD);
                 self.forward(forward);
