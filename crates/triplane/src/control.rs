@@ -143,7 +143,7 @@ pub const FIXED_BY_MEMORY: &str =
 pub const FIXED_BY_STORES: &str = "the program of a switch whose state is in stores is not replaced while it runs";
 
 /// Starts a server for a switch that is about to run. The stored state is written to the switch. Without a pipeline,
-/// the server waits for one from a controller. `why_fixed` is the reason that controllers cannot set another one, if
+/// the server waits for one from a controller. `fixed_reason` is the reason that controllers cannot set another one, if
 /// there is one.
 pub fn serve(
     args: &ControlArgs,
@@ -151,7 +151,7 @@ pub fn serve(
     pipeline: Option<Pipeline>,
     state: Option<State>,
     switch: &mut Switch,
-    why_fixed: Option<&'static str>,
+    fixed_reason: Option<&'static str>,
     output: &Output,
 ) -> Result<Served, Failure> {
     let config = switch.config().clone();
@@ -164,7 +164,7 @@ pub fn serve(
     };
     // A commit does not wait for machine code: the run compiles the program while the interpreter forwards.
     let builder = p4runtime_server::switch_builder(move |program| -> Result<Switch, BuildError> {
-        if let Some(reason) = why_fixed {
+        if let Some(reason) = fixed_reason {
             return Err(reason.into());
         }
         config.check_ports(&program)?;

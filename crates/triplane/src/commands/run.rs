@@ -373,9 +373,9 @@ struct BoundServices {
 }
 
 impl BoundServices {
-    /// Starts the P4Runtime server of a switch that is about to be wrapped. The reason is that for which controllers
-    /// cannot set another pipeline.
-    fn serve_fixed<S: PacketSwitch>(
+    /// Starts the P4Runtime server, if there is one, of a switch that is about to be wrapped. Controllers that set
+    /// another pipeline get `reason` as the error.
+    fn serve_fixed_program<S: PacketSwitch>(
         &mut self,
         args: &ControlArgs,
         config: &mut RunConfig<Switch>,
@@ -403,7 +403,8 @@ fn run_resilient(
 ) -> Result<(), Failure> {
     let stop = signals::stop_on_signals()?;
     let mut hooks: Vec<Box<dyn Hook<_>>> = Vec::new();
-    let p4runtime = services.serve_fixed(&args.control, &mut config, &mut hooks, control::FIXED_BY_STORES, output)?;
+    let p4runtime =
+        services.serve_fixed_program(&args.control, &mut config, &mut hooks, control::FIXED_BY_STORES, output)?;
     let RunConfig { switch, ports, limit, sinks, .. } = config;
     let (switch, hook) = store.connect(switch, output)?;
     // The messages of moves leave in the same turn.
@@ -433,7 +434,8 @@ fn run_elastic(
 ) -> Result<(), Failure> {
     let stop = signals::stop_on_signals()?;
     let mut hooks: Vec<Box<dyn Hook<_>>> = Vec::new();
-    let p4runtime = services.serve_fixed(&args.control, &mut config, &mut hooks, control::FIXED_BY_MEMORY, output)?;
+    let p4runtime =
+        services.serve_fixed_program(&args.control, &mut config, &mut hooks, control::FIXED_BY_MEMORY, output)?;
     let RunConfig { switch, ports, limit, sinks, .. } = config;
     let switch = memory::connect(switch, args.memory_address, &args.memory)?;
     let metrics = services.metrics;

@@ -206,3 +206,27 @@ fn is_resilient(table: &Table) -> bool {
     preamble.clone().flat_map(|it| &it.annotations).any(|text| is_named(text))
         || preamble.flat_map(|it| &it.structured_annotations).any(|it| it.name == "resilient")
 }
+
+#[cfg(test)]
+mod tests {
+    use p4runtime_proto::config::{Preamble, StructuredAnnotation};
+
+    use super::*;
+
+    #[test]
+    fn tables_of_the_stores_are_known_by_their_annotation() {
+        let table = |texts: &[&str], names: &[&str]| {
+            let annotations = texts.iter().map(|text| (*text).to_owned()).collect();
+            let named = |name: &&str| StructuredAnnotation { name: (*name).to_owned(), ..Default::default() };
+            let structured_annotations = names.iter().map(named).collect();
+            Table {
+                preamble: Some(Preamble { annotations, structured_annotations, ..Default::default() }),
+                ..Default::default()
+            }
+        };
+        assert!(is_resilient(&table(&["@hidden", "@resilient"], &[])));
+        assert!(is_resilient(&table(&["@resilient(\"idle = 3s\")"], &[])));
+        assert!(is_resilient(&table(&[], &["elastic", "resilient"])));
+        assert!(!is_resilient(&table(&["@resilience"], &["elastic"])) && !is_resilient(&Table::default()));
+    }
+}

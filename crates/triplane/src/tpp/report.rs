@@ -112,3 +112,28 @@ pub fn check_json(report: &CheckReport, diagnostics: &Diagnostics, sources: &Sou
         "findings": findings,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use ::tpp::{AccessRights, SparseMemory, Tcpu, assemble};
+
+    use super::*;
+
+    #[test]
+    fn words_without_a_hop_are_a_stack() {
+        let text = "PUSH [Switch:ID]\nCEXEC [Switch:ID], 0xffffffff, 99\nPUSH [Queue:QueueOccupancy]";
+        let (map, mut sources, mut diagnostics) = (MemoryMap::new(), SourceMap::new(), Diagnostics::new());
+        let program = assemble(&mut sources, "stack", text, &map, &mut diagnostics).expect("it has no mistakes");
+        let mut bytes = program.packet(&[]);
+        for switch in [1, 2] {
+            let mut memory = SparseMemory::new();
+            memory.fixed(map.find("Switch:ID").expect("it exists").address, switch);
+            Tcpu::execute(&mut bytes, &mut memory, &AccessRights::read_only());
+        }
+        let program = TinyProgram::decode(&wire::tpp::Packet::new_checked(&bytes).expect("a program"));
+        let text = words(&program, &map, "");
+        assert!(text.starts_with("stack: 1, 2 (") && !text.contains("hop 0"), "{text}");
+        let json = program_json(&program, &map);
+        assert_eq!((&json["stack"], &json["hops"]), (&json!([1, 2]), &json!([])));
+    }
+}

@@ -128,7 +128,9 @@ fn a_switch_with_stores_serves_controllers() {
     labs.lab(&["up", &topology, "--name", "controlled"]).ok();
     let address = format!("127.0.0.1:{port}");
     let ctl = |words: &[&str]| run(&mut triplane(&[&["ctl", "--addr", &address][..], words].concat()));
-    ctl(&["registers", "values"]).ok();
+    let registers = ctl(&["registers", "values"]).ok();
+    assert!(registers.stderr.contains("the switch returned 0 of 65,536 cells"), "{registers:?}");
+    assert!(ctl(&["tables"]).ok().stderr.contains("the program has no tables"));
     let refused = ctl(&["set", "values", "7", "1"]);
     let reason = "resilient state, which only packets write";
     assert!(refused.code == Some(1) && refused.stderr.contains(reason), "{refused:?}");
