@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use ::privileges::{KeptAccess, directory_of};
 use anyhow::{Context, anyhow};
-use p4runtime_server::{BoundServer, Listening, Pipeline};
+use p4runtime_server::{BoundServer, Listening, OperationHook, Pipeline};
 use ports::{Port, PortError, PortKind, PortSpec, RecordedPort};
 use resilient_store::RowsSocket;
 use runtime::{Hook, PortDrivers, RunConfig, RunReport};
 use switch::{PacketSwitch, PortId, Takeover};
 use v1model::{Config, Executor, Switch, TinySettings};
+use v1model_runtime::hooks;
 
 use crate::cli::{RunArgs, RunProfile};
 use crate::control::{BoundControl, ControlArgs};
@@ -337,7 +338,7 @@ fn serve(
     output: &Output,
 ) -> Result<Listening, Failure> {
     let served = control::serve(&args.control, control, pipeline, state, &mut config.switch, None, output)?;
-    config.hooks.push(Box::new(served.hook));
+    config.hooks.push(hooks::operations(served.hook));
     config.sinks.push(Arc::new(served.sink));
     if args.profile.is_bmv2() {
         output.print(&format!("Server listening on {}\n", served.listening.address()))?;
@@ -374,21 +375,19 @@ struct BoundServices {
 
 impl BoundServices {
     /// Starts the P4Runtime server, if there is one, of a switch that is about to be wrapped. Controllers that set
-    /// another pipeline get `reason` as the error.
-    fn serve_fixed_program<S: PacketSwitch>(
+    /// another pipeline get `reason` as the error. Returns the server, and the hook that processes its requests.
+    fn serve_fixed_program(
         &mut self,
         args: &ControlArgs,
         config: &mut RunConfig<Switch>,
-        hooks: &mut Vec<Box<dyn Hook<S>>>,
         reason: &'static str,
         output: &Output,
-    ) -> Result<Option<Listening>, Failure> {
+    ) -> Result<Option<(Listening, OperationHook)>, Failure> {
         let Some(control) = self.control.take() else { return Ok(None) };
         let pipeline = self.pipeline.take();
         let served = control::serve(args, control, pipeline, None, &mut config.switch, Some(reason), output)?;
-        hooks.push(Box::new(served.hook));
         config.sinks.push(Arc::new(served.sink));
-        Ok(Some(served.listening))
+        Ok(Some((served.listening, served.hook)))
     }
 }
 
@@ -402,14 +401,14 @@ fn run_resilient(
     output: &Output,
 ) -> Result<(), Failure> {
     let stop = signals::stop_on_signals()?;
-    let mut hooks: Vec<Box<dyn Hook<_>>> = Vec::new();
-    let p4runtime =
-        services.serve_fixed_program(&args.control, &mut config, &mut hooks, control::FIXED_BY_STORES, output)?;
+    let served = services.serve_fixed_program(&args.control, &mut config, control::FIXED_BY_STORES, output)?;
+    let (p4runtime, operations) = served.unzip();
+    let mut hooks: Vec<_> = operations.map(hooks::resilient_operations).into_iter().collect();
     let RunConfig { switch, ports, limit, sinks, .. } = config;
     let (switch, hook) = store.connect(switch, output)?;
     // The messages of moves leave in the same turn.
-    hooks.extend(socket.map(|socket| Box::new(socket) as Box<dyn Hook<_>>));
-    hooks.push(Box::new(hook));
+    hooks.extend(socket.map(hooks::rows));
+    hooks.push(hooks::stores(hook));
     let metrics = services.metrics;
     let metrics = metrics.map(|bound| export_metrics(bound, metrics::resilient::families, &mut hooks, output));
     let metrics = metrics.transpose()?;
@@ -433,9 +432,9 @@ fn run_elastic(
     output: &Output,
 ) -> Result<(), Failure> {
     let stop = signals::stop_on_signals()?;
-    let mut hooks: Vec<Box<dyn Hook<_>>> = Vec::new();
-    let p4runtime =
-        services.serve_fixed_program(&args.control, &mut config, &mut hooks, control::FIXED_BY_MEMORY, output)?;
+    let served = services.serve_fixed_program(&args.control, &mut config, control::FIXED_BY_MEMORY, output)?;
+    let (p4runtime, operations) = served.unzip();
+    let mut hooks: Vec<_> = operations.map(hooks::elastic_operations).into_iter().collect();
     let RunConfig { switch, ports, limit, sinks, .. } = config;
     let switch = memory::connect(switch, args.memory_address, &args.memory)?;
     let metrics = services.metrics;

@@ -21,7 +21,6 @@ mod simulate;
 mod simulated_memory;
 mod simulated_operator;
 mod simulated_store;
-mod simulated_switch;
 mod tables;
 mod timeline;
 mod timeline_svg;

@@ -16,12 +16,12 @@ use resilient_store::Cluster;
 use resilient_switch::{InBandSwitch, replicated_groups};
 use switch::PortId;
 use v1model::{CPU_PORT, Config, Executor, Image, Switch};
+use v1model_runtime::simulated;
 
 use super::args::TopologyArgs;
 use super::members;
 use super::remote_tables::{RemoteTables, UndersizedServer};
 use super::replication::{Replication, Unreachable};
-use super::simulated_switch::Simulated;
 use super::writes::Writes;
 use crate::load::{self, Loader, PLACEHOLDER, ProgramArgs};
 use crate::output::{Failure, Output, counted};
@@ -151,17 +151,17 @@ impl Network {
             let (switch, writes) = (network.switch(at, seed), Arc::clone(&writes));
             if network.remote_tables.has(at) {
                 let life = lives[at].fetch_add(1, Ordering::Relaxed);
-                return Box::new(Simulated { switch: network.remote_tables.wrap(at, switch, (seed, life)), writes });
+                return simulated::elastic(network.remote_tables.wrap(at, switch, (seed, life)), writes);
             }
             match network.replication.as_deref() {
                 Some(replication) if replication.has(at) => {
                     let life = lives[at].fetch_add(1, Ordering::Relaxed);
                     let switch = InBandSwitch::resilient(replication.wrap(at, switch, (seed, life)));
-                    Box::new(Simulated { switch, writes })
+                    simulated::in_band(switch, writes)
                 }
                 replication => {
                     let routes = replication.and_then(|replication| replication.in_band(at)).cloned();
-                    Box::new(Simulated { switch: InBandSwitch::plain(switch, routes), writes })
+                    simulated::in_band(InBandSwitch::plain(switch, routes), writes)
                 }
             }
         })

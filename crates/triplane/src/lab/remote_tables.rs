@@ -11,10 +11,10 @@ use rng::SplitMix64;
 use serde_json::{Value, json};
 use switch::{PortId, RowSwitch, Time};
 use v1model::Switch;
+use v1model_runtime::simulated::Simulated;
 use wire::roce::Mtu;
 
 use super::simulated_memory::SimulatedMemory;
-use super::simulated_switch::Simulated;
 use crate::output::grouped;
 
 /// Maximum number of connections of a memory server.

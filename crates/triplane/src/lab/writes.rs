@@ -8,6 +8,7 @@ use lab::Topology;
 use lab::scenario::{Scenario, Write};
 use lab::sim::WriteRefusal;
 use switch::SwitchControl;
+use v1model_runtime::simulated::ScenarioWrites;
 
 use super::network::{Network, reason};
 use crate::load;
@@ -83,9 +84,10 @@ impl Writes {
             }
         }
     }
+}
 
-    /// Makes one change. `Err` names the updates that the switch rejected; the others are applied.
-    pub fn apply(&self, number: usize, switch: &mut dyn SwitchControl) -> Result<(), String> {
+impl ScenarioWrites for Writes {
+    fn apply(&self, number: usize, switch: &mut dyn SwitchControl) -> Result<(), String> {
         let Change { delete, insert } = &self.0[number];
         let mut refused = Vec::new();
         for entry in &delete.tables {

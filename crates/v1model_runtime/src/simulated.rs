@@ -1,17 +1,28 @@
-//! Adapts a switch of any architecture in a simulated network.
+//! The switches of simulated networks.
 
 use std::any::Any;
 use std::sync::Arc;
 
+use elastic_switch::ElasticSwitch;
 use lab::sim::{Element, WriteRefusal};
-use switch::{Device, Frame, PacketSwitch, PortId, Time};
+use resilient_switch::InBandSwitch;
+use switch::{Device, Frame, PacketSwitch, PortId, SwitchControl, Time};
+use v1model::Switch;
 
-use super::writes::Writes;
+/// The changes of entries in a scenario.
+pub trait ScenarioWrites: Send + Sync {
+    /// Applies a change to a switch.
+    ///
+    /// # Errors
+    /// The entries that the switch refuses, for people. The rest of the change is applied.
+    fn apply(&self, number: usize, switch: &mut dyn SwitchControl) -> Result<(), String>;
+}
 
 /// A switch without a controller. Its notifications are discarded; only the scenario changes its entries.
 pub struct Simulated<S> {
+    /// The switch.
     pub switch: S,
-    pub writes: Arc<Writes>,
+    writes: Arc<dyn ScenarioWrites>,
 }
 
 impl<S: PacketSwitch> Device for Simulated<S> {
@@ -41,4 +52,14 @@ impl<S: PacketSwitch> Element for Simulated<S> {
     fn as_any(&mut self) -> &mut dyn Any {
         self
     }
+}
+
+/// Boxes a switch: with replicated state, or without.
+pub fn in_band(switch: InBandSwitch<Switch>, writes: Arc<dyn ScenarioWrites>) -> Box<dyn Element> {
+    Box::new(Simulated { switch, writes })
+}
+
+/// Boxes a switch with tables in the memory of servers.
+pub fn elastic(switch: ElasticSwitch<Switch>, writes: Arc<dyn ScenarioWrites>) -> Box<dyn Element> {
+    Box::new(Simulated { switch, writes })
 }
