@@ -40,8 +40,8 @@ impl<W: Watch + ?Sized> Execution<'_, W> {
         }
 
         let chosen = self.objects.choose(id, table, entry, &key);
-        let shown =
-            entry.filter(|_| self.watch.wants_events()).map(|handle| self.objects.control().tables[id].entry(handle));
+        let watched = entry.filter(|_| self.watch.wants_events());
+        let shown = watched.map(|handle| self.objects.control().tables[id].entry(handle));
         let call = chosen.call.as_ref();
         report!(
             self,
@@ -49,6 +49,7 @@ impl<W: Watch + ?Sized> Execution<'_, W> {
                 table: id,
                 key: &key,
                 entry: shown.as_ref(),
+                id: watched.map(|handle| self.objects.entry_id(id, handle)),
                 member: chosen.member,
                 action: call.map(|call| call.action),
                 args: call.map(|call| call.args.as_slice()).unwrap_or_default(),

@@ -27,6 +27,8 @@ pub(crate) struct ControlState {
     /// State that the architecture attaches.
     pub(crate) attached: Attached,
     pub(crate) revision: Revision,
+    /// Number of changes that are not of entries, which wraps around.
+    pub(crate) other_changes: u32,
 }
 
 /// A number that identifies one copy of a version until it is changed: addresses of its memory are valid as long as the
@@ -93,9 +95,18 @@ pub(crate) enum ControlChange {
     Attach(Attached),
 }
 
+impl ControlChange {
+    /// Whether the change is none of entries, whose tables count theirs, and one that packets can notice.
+    fn is_other(&self) -> bool {
+        use ControlChange::{Add, Backend, BeginLoad, FinishLoad, Replace, Take};
+        !matches!(self, Add(..) | Replace(..) | Take(..) | BeginLoad(..) | FinishLoad(_) | Backend(..))
+    }
+}
+
 impl Absorb<ControlChange> for ControlState {
     fn absorb(&mut self, change: &ControlChange) {
         self.revision = Revision::new();
+        self.other_changes = self.other_changes.wrapping_add(u32::from(change.is_other()));
         match change {
             ControlChange::Add(table, entry, constant, now_ns) => {
                 self.count_uses(*table, &entry.action, UseChange::Begins);

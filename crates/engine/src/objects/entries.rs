@@ -5,7 +5,8 @@ use ir::{KeyValue, TableId};
 use super::control::ControlChange;
 use super::profile::check_weights;
 use super::{
-    ActionCall, ActionSpec, CounterValue, EntryError, Installed, MeterConfig, Objects, TableEntry, TableState,
+    ActionCall, ActionSpec, CounterValue, EntryError, EntryFacts, EntryId, Installed, MeterConfig, Objects, TableEntry,
+    TableState,
 };
 use crate::tables::{Backend, Handle, KeyShape, canonical, needs_priority};
 
@@ -143,6 +144,25 @@ impl Objects {
         let generation = u64::from(entries.generation(handle));
         let tallies = std::iter::once(&self.tally).chain(&self.tallies);
         tallies.filter_map(|tally| tally.hits(table, handle, generation)).fold(written, |last, (_, hit)| last.max(hit))
+    }
+
+    /// Returns the identity of an entry that packets see now.
+    pub(crate) fn entry_id(&self, table: TableId, handle: Handle) -> EntryId {
+        EntryId { handle: handle.0, generation: self.control().tables[table].entries.generation(handle) }
+    }
+
+    /// Returns the facts of an entry that packets see now; `None` if it has been removed, and for tables whose entries
+    /// lie in the memory of servers.
+    pub fn entry_facts(&self, table: TableId, id: EntryId) -> Option<EntryFacts> {
+        let state = self.control().tables.get(table)?;
+        let entries = &state.entries;
+        let handle = Handle(id.handle);
+        if self.has_ledger(table) || !entries.has(handle) || entries.generation(handle) != id.generation {
+            return None;
+        }
+        let counted = self.tally.hits(table, handle, id.generation.into()).map(|(counter, _)| counter);
+        let counter = state.records_hits.then(|| counted.unwrap_or_default());
+        Some(EntryFacts { written_ns: entries.written_ns(handle), counter })
     }
 
     /// Returns the number of entries.

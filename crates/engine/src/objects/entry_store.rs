@@ -230,6 +230,11 @@ impl EntryStore {
         handles.filter(move |handle| self.record(*handle)[0] & PRESENT != 0)
     }
 
+    /// Whether a handle has an entry.
+    pub(crate) fn has(&self, handle: Handle) -> bool {
+        (handle.0 as usize) < self.generations.len() && self.record(handle)[0] & PRESENT != 0
+    }
+
     /// Returns the number of entries that have had a handle, including its present one.
     #[inline]
     pub(crate) fn generation(&self, handle: Handle) -> u32 {

@@ -80,7 +80,7 @@ impl Objects {
     }
 
     /// Whether the entries of a table are in a ledger.
-    pub(super) fn has_ledger(&self, table: TableId) -> bool {
+    pub fn has_ledger(&self, table: TableId) -> bool {
         self.ledger(table).is_some()
     }
 

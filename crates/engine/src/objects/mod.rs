@@ -57,7 +57,7 @@ pub use row_states::RowState;
 pub use row_tables::MissingRow;
 pub use rows::{Dependency, RowRefusal, RowWrite, StateRow};
 pub use snapshots::{DIRTY_PAGE, PageStates, PageWrite};
-pub use table::Installed;
+pub use table::{EntryFacts, EntryId, Installed};
 pub use use_times::use_time;
 
 pub(crate) use profile::choose;
@@ -198,6 +198,7 @@ impl Objects {
                 algorithms: Algorithms::default(),
                 attached: Attached(Arc::new(())),
                 revision: Revision::new(),
+                other_changes: 0,
             })),
         };
         for (id, table) in &program.tables {
@@ -219,6 +220,13 @@ impl Objects {
     #[inline]
     pub fn revision(&self) -> u64 {
         self.control().revision.0
+    }
+
+    /// Returns the version of the forwarding state: one higher after each change of the control plane, the program's
+    /// own entries included. It wraps around.
+    pub fn version(&self) -> u32 {
+        let ControlState { tables, other_changes, .. } = self.control();
+        tables.keys().fold(*other_changes, |sum, table| sum.wrapping_add(self.table_version(table)))
     }
 
     /// Applies a checked change.

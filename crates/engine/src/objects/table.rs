@@ -24,6 +24,25 @@ pub struct Installed {
     pub last_hit_ns: u64,
 }
 
+/// The identity of an entry among all that a table has ever had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EntryId {
+    /// Its number in the table. Numbers count from 0 in the order of insertion; those of removed entries are used again.
+    pub handle: u32,
+    /// Number of entries that have had this handle, including it.
+    pub generation: u32,
+}
+
+/// Facts of an entry that packets see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EntryFacts {
+    /// Time at which it was written: inserted or modified.
+    pub written_ns: u64,
+    /// Hits that this view has counted, and their bytes. `None` if the table has no direct counter, no direct meter
+    /// and no idle timeouts.
+    pub counter: Option<CounterValue>,
+}
+
 /// Capacity of a table that declares no size.
 const DEFAULT_CAPACITY: u64 = 1024;
 

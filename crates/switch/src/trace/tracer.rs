@@ -320,7 +320,7 @@ impl Watch for Tracer {
                     self.push(program, StepKind::Validity { header: name(header), valid }, loc);
                 }
             }
-            Event::Applied { table, key, entry, member, action, args, loc } => {
+            Event::Applied { table, key, entry, member, action, args, loc, .. } => {
                 let step = StepKind::Table {
                     table: program.tables[table].name.clone(),
                     key: program.tables[table]
