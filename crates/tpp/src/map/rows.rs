@@ -52,10 +52,10 @@ rows! {
     // Per entry: the one that this packet matched.
     FlowEntry {
         0x00 "ID" "entry.{table}.handle" 32 None Identifier,
-            "Handle of the entry that the packet matched; absent after a miss", also "MatchedEntryID";
+            "Number of the entry that the packet matched, in the order of insertion; absent after a miss", also "MatchedEntryID";
         0x02 "Generation" "entry.{table}.generation" 32 None Counter,
             "Times that the handle was assigned, so that a deleted entry is not taken for its successor";
-        0x04 "InsertClock" "entry.{table}.inserted" 64 Nanoseconds Counter, "Clock at which the entry was inserted";
+        0x04 "InsertClock" "entry.{table}.inserted" 64 Nanoseconds Counter, "Clock at which the entry was inserted or last modified";
         0x06 "Match-Packets" "entry.{table}.match.packets" 64 Packets Counter, "Packets that matched the entry";
         0x08 "Match-Bytes" "entry.{table}.match.bytes" 64 Bytes Counter, "Bytes of packets that matched the entry";
         0x0a "Match-PacketRate" "entry.{table}.match.packet_rate" 32 PacketsPerSecond Gauge,

@@ -304,7 +304,7 @@ impl Switch {
         if !self.may_clone((came.passes, 0), session, &mut ()) {
             return;
         }
-        let mut copy = self.packet(came.original.to_vec(), came.by, &mut ());
+        let mut copy = self.packet(came.original.to_vec(), came.by, None, &mut ());
         copy.passes = came.passes + 1;
         copy.state.set_slot_to(self.layout.standard.ingress_port, u64::from(came.by.0));
         if let Err(failure) = self.parse(&mut copy, came.at, &mut ()) {

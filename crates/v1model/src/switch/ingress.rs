@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bits::Bits;
-use engine::{Ending, Interpreter, Now, Requested};
+use engine::{Ending, Interpreter, Now, Requested, Watch};
 
 use ir::{BodyId, DigestId, FieldListItem, LocId};
 use switch::trace::{PassKind, PassOutcome, Recorder};
@@ -68,7 +68,15 @@ impl Switch {
         recorder.section(packet.pass, role, &self.program, body, state);
         let now = Now { ns: now.as_ns() };
         let in_ingress = matches!(role, "parser" | "verify_checksum" | "ingress");
-        judge(Interpreter::run(&self.program, &mut self.objects, body, state, now, recorder), in_ingress)
+        let notes = packet.tiny.as_mut().and_then(|tiny| tiny.entry_notes(recorder));
+        let ending = match notes {
+            Some(mut notes) => {
+                let watch: &mut dyn Watch = &mut notes;
+                Interpreter::run(&self.program, &mut self.objects, body, state, now, watch)
+            }
+            None => Interpreter::run(&self.program, &mut self.objects, body, state, now, recorder),
+        };
+        judge(ending, in_ingress)
     }
 
     /// Runs a unit of machine code. Returns false if it stopped because the switch must act.

@@ -443,9 +443,8 @@ impl Switch {
             None
         };
         self.ports.count_rx(&mut self.registry, port, data.len());
-        let tiny = if reason.is_none() { self.peel(&mut data, now) } else { None };
-        let mut packet = self.packet(data, port, recorder);
-        packet.tiny = tiny;
+        let tiny = if reason.is_none() { self.peel(&mut data, port, now) } else { None };
+        let packet = self.packet(data, port, tiny, recorder);
         match reason {
             Some(reason) => self.drop_packet(packet, reason, recorder),
             None => self.work.push_back(Work::Ingress(packet, now)),

@@ -105,9 +105,17 @@ impl Work {
 
 impl Switch {
     /// Makes a packet that was just received.
-    pub(super) fn packet<R: Recorder>(&mut self, data: Vec<u8>, ingress_port: PortId, recorder: &mut R) -> Box<Packet> {
+    pub(super) fn packet<R: Recorder>(
+        &mut self,
+        data: Vec<u8>,
+        ingress_port: PortId,
+        tiny: Option<Box<TinyPacket>>,
+        recorder: &mut R,
+    ) -> Box<Packet> {
         let pass = recorder.begin(None, PassKind::Received, data.len());
-        let mut packet = self.blank(data, recorder.records());
+        let notes_entries = tiny.as_ref().is_some_and(|tiny| tiny.notes_entries());
+        let mut packet = self.blank(data, recorder.records() || notes_entries);
+        packet.tiny = tiny;
         packet.ingress_port = ingress_port;
         packet.passes = 0;
         packet.trace = if recorder.records() { self.trace_number } else { 0 };

@@ -142,7 +142,7 @@ impl Switch {
         let mut received = lent.input().to_vec();
         let kept = if is_kept { came.original.len().min(received.len()) } else { 0 };
         received[..kept].copy_from_slice(&came.original[..kept]);
-        let again = self.packet(received, came.by, &mut ());
+        let again = self.packet(received, came.by, None, &mut ());
         self.refuse(refusal, Some(Work::Ingress(again, came.at)));
         false
     }

@@ -18,10 +18,12 @@ use wire::tpp as wire_format;
 use super::Switch;
 use super::packet::{Leaving, Packet};
 
+mod entry_notes;
 mod limit;
 mod memory;
 mod offset;
 
+use entry_notes::{MatchedEntry, reads_entries};
 use limit::{ExecutionRate, TokenBucket};
 use memory::PacketMemory;
 
@@ -145,6 +147,9 @@ pub(super) struct TinyPacket {
     arrived: Time,
     /// Its arrival in the queue; `None` if the queue has no rate.
     queued: Option<QueueArrival>,
+    /// The entries that the packet has matched, in the order of the last application of their tables; `None` if the
+    /// program does not read them.
+    matched: Option<Vec<MatchedEntry>>,
 }
 
 /// The arrival of a packet in a queue.
@@ -177,12 +182,18 @@ impl Switch {
     }
 
     /// Takes the program out of a received frame.
-    pub(super) fn peel(&self, data: &mut Vec<u8>, now: Time) -> Option<Box<TinyPacket>> {
-        self.tiny.as_ref()?;
+    pub(super) fn peel(&self, data: &mut Vec<u8>, port: PortId, now: Time) -> Option<Box<TinyPacket>> {
+        let programs = self.tiny.as_ref()?;
         let place = wire_format::find(data)?;
         let (destination, rest) = data.split_first_chunk()?;
         let ethernet = [*destination, *rest.first_chunk()?];
-        let mut tiny = TinyPacket { program: Vec::new(), tags_behind: 0, ethernet, arrived: now, queued: None };
+        let mut tiny =
+            TinyPacket { program: Vec::new(), tags_behind: 0, ethernet, arrived: now, queued: None, matched: None };
+        // A flood of such programs is not interpreted beyond the limit.
+        let may_run = || programs.ports.get(&port).is_some_and(|from| from.bucket.has_token(now, programs.rate));
+        if reads_entries(&data[place.start..place.end]) && may_run() {
+            tiny.matched = Some(Vec::new());
+        }
         if place.carriage == wire_format::Carriage::Transparent
             && let Ok(packet) = wire_format::Packet::new_checked(&data[place.start..])
             && packet.encapsulated() != 0

@@ -148,7 +148,7 @@ impl Switch {
             return self.drops.count(&mut self.registry, DropReason::TooLong, 0);
         }
         self.registry.add(self.stats.recirculated, 1);
-        let mut packet = self.packet(data, group.came.by, &mut ());
+        let mut packet = self.packet(data, group.came.by, None, &mut ());
         packet.passes = 1;
         if let State::Compiled(state) = &mut packet.state {
             state.keep_preserved(kept, self.field_list(keep));

@@ -9,6 +9,7 @@ mod row_tables;
 mod rows;
 mod stories;
 mod tiny;
+mod tiny_entries;
 mod tiny_limits;
 mod tiny_rows;
 mod tiny_tags;

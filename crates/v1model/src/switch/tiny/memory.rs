@@ -9,6 +9,7 @@ use switch::{EgressQueues, PRIORITIES, PortId, Ports, Registry, Stat};
 use tpp::SwitchMemory;
 use tpp::map::Namespace;
 
+use super::entry_notes::MatchedEntry;
 use super::{APPLICATION_WORDS, TinyPacket, TinyPrograms, VENDOR, offset};
 use crate::switch::packet::{Leaving, Packet};
 
@@ -44,6 +45,7 @@ impl PacketMemory<'_> {
     fn of_switch(&self, offset: u16) -> Option<u64> {
         Some(match offset {
             offset::SWITCH_ID => self.programs.settings.switch_id.into(),
+            offset::SWITCH_VERSION => self.objects.version().into(),
             offset::SWITCH_CLOCK => self.leaving.at.as_ns(),
             offset::SWITCH_CLOCK_FREQUENCY => 1_000_000_000,
             offset::SWITCH_VENDOR_ID => VENDOR,
@@ -145,12 +147,36 @@ impl PacketMemory<'_> {
         }
     }
 
+    /// Returns a fact of the entry that the packet matched in a table. Facts of an entry that was removed since are
+    /// absent.
+    fn of_entry(&self, stage: usize, offset: u16) -> Option<u64> {
+        let table = TableId::new(stage);
+        let id = self.packet.matched_in(table).filter(|_| !self.objects.has_ledger(table))?;
+        let facts = self.objects.entry_facts(table, id);
+        let counter = || facts?.counter.filter(|_| self.has_all_counts);
+        match offset {
+            offset::ENTRY_ID => Some(id.handle.into()),
+            offset::ENTRY_GENERATION => Some(id.generation.into()),
+            offset::ENTRY_INSERT_CLOCK => Some(facts?.written_ns),
+            offset::ENTRY_MATCH_PACKETS => Some(counter()?.packets),
+            offset::ENTRY_MATCH_BYTES => Some(counter()?.bytes),
+            _ => None,
+        }
+    }
+
+    /// Returns the last match of the packet in a table whose entries have lasting numbers.
+    fn last_match(&self) -> Option<MatchedEntry> {
+        self.packet.matches().rev().find(|matched| !self.objects.has_ledger(matched.table))
+    }
+
     fn of_packet(&self, offset: u16) -> Option<u64> {
         let (at, queued) = (self.leaving.at, self.packet.queued);
         Some(match offset {
             offset::PACKET_INPUT_PORT => self.input.0.into(),
             offset::PACKET_OUTPUT_PORT => self.leaving.port.0.into(),
             offset::PACKET_QUEUE_ID => queued?.priority as u64,
+            offset::PACKET_MATCHED_ENTRY => self.last_match()?.id.handle.into(),
+            offset::PACKET_MATCHED_STAGE => self.last_match()?.table.index() as u64,
             offset::PACKET_ENQUEUE_DEPTH => queued?.depth as u64,
             offset::PACKET_DEQUEUE_DEPTH => queued.map(|_| self.leaving.depth as u64)?,
             offset::PACKET_INGRESS_TIME => self.packet.arrived.as_ns(),
@@ -172,6 +198,10 @@ impl PacketMemory<'_> {
             0x1000..0x2000 => {
                 let offset = offset(Namespace::Stage);
                 self.of_stage(usize::from(offset >> 6), offset & 0x3f)
+            }
+            0x2000..0x3000 => {
+                let offset = offset(Namespace::FlowEntry);
+                self.of_entry(usize::from(offset >> 6), offset & 0x3f)
             }
             0x3000..0x3400 => self.of_link(self.leaving.port, offset(Namespace::Link)),
             0x3c00..0x4000 => self.of_input(offset(Namespace::InputLink)),

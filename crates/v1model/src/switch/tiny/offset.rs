@@ -3,6 +3,7 @@
 use tpp::map::{Namespace, row_of};
 
 pub const SWITCH_ID: u16 = row_of(Namespace::Switch, "ID").offset;
+pub const SWITCH_VERSION: u16 = row_of(Namespace::Switch, "Version").offset;
 pub const SWITCH_CLOCK: u16 = row_of(Namespace::Switch, "Clock").offset;
 pub const SWITCH_CLOCK_FREQUENCY: u16 = row_of(Namespace::Switch, "ClockFrequency").offset;
 pub const SWITCH_VENDOR_ID: u16 = row_of(Namespace::Switch, "VendorID").offset;
@@ -11,6 +12,12 @@ pub const SWITCH_APP_SPECIFIC: u16 = row_of(Namespace::Switch, "AppSpecific").of
 
 pub const STAGE_VERSION: u16 = row_of(Namespace::Stage, "Version").offset;
 pub const STAGE_ENTRIES: u16 = row_of(Namespace::Stage, "ReferenceCount").offset;
+
+pub const ENTRY_ID: u16 = row_of(Namespace::FlowEntry, "ID").offset;
+pub const ENTRY_GENERATION: u16 = row_of(Namespace::FlowEntry, "Generation").offset;
+pub const ENTRY_INSERT_CLOCK: u16 = row_of(Namespace::FlowEntry, "InsertClock").offset;
+pub const ENTRY_MATCH_PACKETS: u16 = row_of(Namespace::FlowEntry, "Match-Packets").offset;
+pub const ENTRY_MATCH_BYTES: u16 = row_of(Namespace::FlowEntry, "Match-Bytes").offset;
 
 pub const LINK_ID: u16 = row_of(Namespace::Link, "ID").offset;
 pub const LINK_STATUS: u16 = row_of(Namespace::Link, "Status").offset;
@@ -50,6 +57,8 @@ pub const QUEUE_DROP_BYTES: u16 = row_of(Namespace::Queue, "Drop-Bytes").offset;
 pub const PACKET_INPUT_PORT: u16 = row_of(Namespace::PacketMetadata, "InputPort").offset;
 pub const PACKET_OUTPUT_PORT: u16 = row_of(Namespace::PacketMetadata, "OutputPort").offset;
 pub const PACKET_QUEUE_ID: u16 = row_of(Namespace::PacketMetadata, "QueueID").offset;
+pub const PACKET_MATCHED_ENTRY: u16 = row_of(Namespace::PacketMetadata, "MatchedEntryID").offset;
+pub const PACKET_MATCHED_STAGE: u16 = row_of(Namespace::PacketMetadata, "MatchedStage").offset;
 pub const PACKET_ENQUEUE_DEPTH: u16 = row_of(Namespace::PacketMetadata, "EnqueueDepth").offset;
 pub const PACKET_DEQUEUE_DEPTH: u16 = row_of(Namespace::PacketMetadata, "DequeueDepth").offset;
 pub const PACKET_INGRESS_TIME: u16 = row_of(Namespace::PacketMetadata, "IngressTime").offset;
