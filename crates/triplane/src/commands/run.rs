@@ -18,6 +18,7 @@ use v1model_runtime::hooks;
 use crate::cli::{RunArgs, RunProfile};
 use crate::control::{BoundControl, ControlArgs};
 use crate::load::Loader;
+use crate::memory::ServerNotices;
 use crate::messages::MessageLog;
 use crate::output::{Failure, Output, is_damaged_capture};
 use crate::state::{InitialProgram, State};
@@ -438,7 +439,9 @@ fn run_elastic(
     let RunConfig { switch, ports, limit, sinks, .. } = config;
     let switch = memory::connect(switch, args.memory_address, &args.memory)?;
     let metrics = services.metrics;
-    let metrics = metrics.map(|bound| export_metrics(bound, |_, _| Vec::new(), &mut hooks, output)).transpose()?;
+    let metrics = metrics.map(|bound| export_metrics(bound, metrics::elastic::families, &mut hooks, output));
+    let metrics = metrics.transpose()?;
+    hooks.push(Box::new(ServerNotices::new(output)));
     let config = RunConfig { hooks, limit, sinks, ..RunConfig::new(switch, ports) };
     let config = announced(config, "running the program, its @elastic tables in the memory of servers,", output);
     let report = v1model_runtime::run_elastic(config, &stop).context("cannot create a socket pair")?;

@@ -1,6 +1,7 @@
 //! Runs `triplane memory`, and connects `triplane run` to memory servers.
 
 pub mod args;
+mod notices;
 
 use std::net::Ipv4Addr;
 
@@ -15,6 +16,8 @@ use v1model::Switch;
 
 use crate::output::{Failure, Output, grouped};
 use crate::{privileges, signals};
+pub use notices::ServerNotices;
+
 use args::{MemoryArgs, MemoryCommand, MemoryServeArgs, ServerArg};
 
 /// Time without progress after which READs are sent again, in nanoseconds. A server on a busy machine may be slow.

@@ -4,6 +4,7 @@
 //! thread that forwards packets copies the switch's numbers between two batches, whenever the server has requested
 //! them.
 
+pub mod elastic;
 pub mod resilient;
 pub mod store;
 #[cfg(test)]

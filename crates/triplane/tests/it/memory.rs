@@ -9,6 +9,7 @@ use testing::lock::LIVE_TRAFFIC;
 
 use crate::privileges::assert_unprivileged;
 use crate::support::controller::{ELECTION, become_primary, connect};
+use crate::support::metrics::{metrics_address, samples};
 use crate::support::{Directory, Running, TEST_TIMEOUT, run, triplane};
 
 /// Answers a request with the value of its key: from the table, or 0xffff.
@@ -220,8 +221,8 @@ fn entries_are_looked_up_in_the_memory_of_servers_that_die_and_return() {
     let mut command = network.switch.command(triplane(&[]).get_program()).expect("a command in a namespace");
     command.args(["run", &path, "--entries", &entries, "--port", "1=p1", "--port", "2=p2", "--port", "3=p3"]);
     command.args(["--memory", "10.9.0.1@2", "--memory", "10.9.0.2@3", "--p4runtime", "127.0.0.1:9559"]);
-    let mut switch = Running::start(&mut command);
-    switch.wait_for("press Ctrl-C to stop");
+    let mut switch = Running::start(command.args(["--metrics", "127.0.0.1:0"]));
+    let metrics = metrics_address(&mut switch);
 
     let expected = |keys: std::ops::Range<u16>| keys.map(|key| key + 1000).collect::<Vec<u16>>();
     assert_eq!(network.ask(0..100), expected(0..100));
@@ -239,13 +240,22 @@ fn entries_are_looked_up_in_the_memory_of_servers_that_die_and_return() {
     first.signal("KILL");
     drop(first.wait());
     assert_eq!(network.ask(0..100), expected(0..100));
+    switch.wait_for("memory server 10.9.0.1 does not answer; lookups go to the others");
     let first = network.start_server(0);
+    switch.wait_for("memory server 10.9.0.1 answers");
     // Its copies are complete as soon as it answers alone.
     second.signal("KILL");
     drop(second.wait());
     assert_eq!(network.ask(0..100), expected(0..100), "no false miss");
     second = network.start_server(1);
     assert_eq!(network.ask(200..201), [7]);
+
+    let samples = network.switch.enter(|| samples(&metrics)).expect("to enter a namespace");
+    let sample = |name: &str| *samples.get(name).unwrap_or_else(|| panic!("{name} is missing in {samples:?}"));
+    assert_eq!(sample("triplane_elastic_entries{table=\"I.values\"}"), 101.0);
+    assert_eq!(sample("triplane_elastic_server_connections{server=\"10.9.0.1\"}"), 1.0);
+    assert!(sample("triplane_elastic_reads_total{table=\"I.values\"}") >= 300.0, "{samples:?}");
+    assert!(sample("triplane_elastic_server_timeouts_total{server=\"10.9.0.1\"}") >= 1.0, "{samples:?}");
 
     switch.signal("INT");
     let done = switch.wait().ok();

@@ -2,8 +2,6 @@
 //! moves, and the drawing of a failover.
 
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
@@ -12,6 +10,7 @@ use testing::lock::LIVE_TRAFFIC;
 
 use crate::resilient::{LiveCluster, PROGRAM};
 use crate::support::controller::set_program;
+use crate::support::metrics::{metrics_address, samples};
 use crate::support::{Directory, Running, root, run, triplane};
 
 #[test]
@@ -85,28 +84,9 @@ fn mistakes_about_rows_are_one_sentence() {
     refused(&["run", PROGRAM, "--port", "1=lo", "--socket", &none], 2, "--store");
 }
 
-/// Returns the address of a process's metrics, once it runs.
-fn metrics_address(running: &mut Running) -> String {
-    let line = running.wait_for("metrics on http://");
-    running.wait_for("press Ctrl-C to stop");
-    let rest = line.split_once("http://").and_then(|(_, rest)| rest.split_once("/metrics"));
-    rest.expect("an address").0.to_owned()
-}
-
 /// Returns the samples of a metrics server in the namespace of the switches.
 fn read_metrics(live: &LiveCluster, address: &str) -> BTreeMap<String, f64> {
-    let ask = || {
-        let mut peer = TcpStream::connect(address).expect("it serves metrics");
-        peer.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").expect("it takes a request");
-        let mut answer = String::new();
-        peer.read_to_string(&mut answer).expect("it answers");
-        answer
-    };
-    let answer = live.network.switches.enter(ask).expect("to enter a namespace");
-    let lines = answer.lines().filter(|line| line.starts_with("triplane_"));
-    let sample =
-        |line: &str| line.rsplit_once(' ').map(|(name, value)| (name.to_owned(), value.parse().expect("a number")));
-    lines.filter_map(sample).collect()
+    live.network.switches.enter(|| samples(address)).expect("to enter a namespace")
 }
 
 #[test]

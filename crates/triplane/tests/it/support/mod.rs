@@ -10,6 +10,7 @@ pub mod deliveries;
 pub mod feed;
 pub mod flows;
 pub mod labs;
+pub mod metrics;
 pub mod network;
 pub mod plain;
 pub mod rig;
