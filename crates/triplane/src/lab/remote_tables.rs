@@ -122,10 +122,10 @@ impl RemoteTables {
 
 /// Returns the numbers of a table. Lookups count keys, not packets: those that wait for a key share one.
 fn table(switch: &str, counts: &ElasticCounts, resident: usize) -> Value {
-    let ElasticCounts { table, entries, queued_changes, table_counts, lookups, cache, is_settled } = counts;
+    let ElasticCounts { table, entries, kept, queued_changes, table_counts, lookups, cache, is_settled } = counts;
     json!({
         "switch": switch, "table": table, "entries": entries, "settled": is_settled, "queued": queued_changes,
-        "resident": resident,
+        "resident": resident, "kept": kept,
         "lookups": lookups.begun, "local": table_counts.local, "reads": table_counts.reads,
         "writes": table_counts.writes, "blocks": table_counts.blocks, "retries": table_counts.retries,
         "invalid": table_counts.invalid, "admitted": cache.admitted,
