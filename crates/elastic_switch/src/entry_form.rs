@@ -6,7 +6,9 @@ use elastic::keys::KeyForm;
 use elastic::layout::{LayoutKind, TableLayout};
 use elastic::record::{ActionForm, RecordForm};
 use engine::ActionCall;
-use ir::{ActionId, ELASTIC_EXPANSION_BITS, ElasticPrefix, ElasticSettings, Program};
+use ir::{ActionId, ELASTIC_EXPANSION_BITS, ElasticPrefix, ElasticSettings, KeyValue, Program};
+
+use crate::ElasticError;
 
 /// Forms and sizes of an `@elastic` table.
 #[derive(Clone, Debug)]
@@ -71,6 +73,29 @@ impl EntryForm {
     /// Returns the form of keys.
     pub fn keys(&self) -> &KeyForm {
         &self.keys
+    }
+
+    /// Returns the number of entries as which one with these values counts. A prefix counts as the cells that it takes at
+    /// most.
+    pub fn count_of(&self, keys: &[KeyValue]) -> u64 {
+        let Some(prefix) = &self.settings.prefix else { return 1 };
+        match keys.get(prefix.element) {
+            Some(KeyValue::Lpm(_, length)) => prefix.entries_of(*length),
+            Some(KeyValue::Any) => prefix.entries_of(0),
+            _ => 1,
+        }
+    }
+
+    /// Checks that entries fit that count as this number.
+    ///
+    /// # Errors
+    /// If they do not.
+    pub fn check_count(&self, counted: u64) -> Result<(), ElasticError> {
+        let is_expanded = self.settings.prefix.as_ref().is_some_and(|prefix| !prefix.has_all_lengths());
+        if is_expanded && counted > u64::from(self.settings.entries) {
+            return Err(ElasticError::Cells(self.name.clone(), counted, self.settings.entries));
+        }
+        Ok(())
     }
 
     /// Returns the form of records.

@@ -14,7 +14,7 @@ use elastic::{
     TableEffect,
 };
 use engine::{Objects, RowState, StateRow};
-use ir::{KeyValue, Program};
+use ir::Program;
 use rdma::setup::ConnectRefusal;
 use rdma::{MemorySession, MemorySessionConfig, NumberSource, RequesterConfig, RequesterCounts, SessionEvent};
 use switch::{DropReason, Frame, PortId, RowSwitch, Time};
@@ -181,7 +181,7 @@ impl<S: RowSwitch> ElasticSwitch<S> {
         if !(1..=MAX_REPLICAS.min(count as u32)).contains(&config.replicas) {
             return Err(ElasticError::Replicas(config.replicas));
         }
-        forms.iter().try_for_each(|form| check_cells(form, inner.objects()))?;
+        forms.iter().try_for_each(|form| check_entries(form, inner.objects()))?;
         let secret = CellSecret { k0: secret[0], k1: secret[1] };
         inner.own_rows(config.max_parked);
         let mut tables = Vec::new();
@@ -523,16 +523,10 @@ fn needed_bytes(form: &EntryForm, replicas: u32, servers: usize) -> u64 {
     lent.iter().map(of).max().unwrap_or(0)
 }
 
-/// Checks that the entries of a table fit, where a prefix counts as the cells that it takes at most.
-fn check_cells(form: &EntryForm, objects: &Objects) -> Result<(), ElasticError> {
-    let Some(prefix) = form.settings.prefix.as_ref().filter(|prefix| !prefix.has_all_lengths()) else { return Ok(()) };
-    let length = |key: &KeyValue| if let KeyValue::Lpm(_, length) = key { Some(*length) } else { None };
-    let lengths = objects.entries(form.settings.table).filter_map(|it| it.entry.keys.iter().find_map(length));
-    let cells = lengths.map(|length| prefix.entries_of(length)).sum();
-    if cells > u64::from(form.settings.entries) {
-        return Err(ElasticError::Cells(form.name.clone(), cells, form.settings.entries));
-    }
-    Ok(())
+/// Checks that the entries of a table fit.
+fn check_entries(form: &EntryForm, objects: &Objects) -> Result<(), ElasticError> {
+    let entries = objects.entries(form.settings.table);
+    form.check_count(entries.map(|installed| form.count_of(&installed.entry.keys)).sum())
 }
 
 fn table_config(form: &EntryForm, config: &ElasticConfig) -> TableConfig {
