@@ -8,6 +8,7 @@
 //! A wrapper around the switch adds its own functions.
 
 pub mod bench;
+mod live_switch;
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -15,9 +16,11 @@ use std::sync::atomic::AtomicBool;
 
 use elastic_switch::ElasticSwitch;
 use lab_live::{DaemonConnection, DaemonSettings, LabError, LiveNetwork, ProcessArguments};
-use resilient_switch::{InBandSwitch, ResilientSwitch};
+use resilient_switch::ResilientSwitch;
 use runtime::{RunConfig, RunHandle, RunReport};
 use v1model::Switch;
+
+pub use live_switch::LiveSwitch;
 
 /// Forwards in real time: [`RunConfig::run_live`].
 ///
@@ -67,7 +70,7 @@ pub fn run_offline(config: RunConfig<Switch>) -> RunReport<Switch> {
 /// # Errors
 /// If the network cannot be created.
 pub fn run_lab_daemon(
-    network: Arc<dyn LiveNetwork<Switch = InBandSwitch<Switch>>>,
+    network: Arc<dyn LiveNetwork<Switch = LiveSwitch<Switch>>>,
     settings: &DaemonSettings,
     arguments: Arc<dyn ProcessArguments>,
     starter: &mut dyn Write,
@@ -81,7 +84,7 @@ pub fn run_lab_daemon(
 /// If the switch cannot start.
 pub fn run_lab_switch(
     daemon: DaemonConnection,
-    network: Arc<dyn LiveNetwork<Switch = InBandSwitch<Switch>>>,
+    network: Arc<dyn LiveNetwork<Switch = LiveSwitch<Switch>>>,
     lab: &str,
     switch: &str,
     seed: u64,

@@ -15,6 +15,7 @@ use wire::roce::Mtu;
 
 use super::simulated_memory::SimulatedMemory;
 use super::simulated_switch::Simulated;
+use crate::memory;
 use crate::output::grouped;
 
 /// Maximum number of connections of a memory server.
@@ -69,6 +70,16 @@ impl RemoteTables {
         }
         self.switches.insert(switch, config);
         Ok(())
+    }
+
+    /// Adapts the settings of all switches to real time.
+    pub fn set_live_times(&mut self) {
+        self.switches.values_mut().for_each(memory::set_live_times);
+    }
+
+    /// Returns the settings of a switch whose tables lie in the memory of servers.
+    pub fn config(&self, switch: usize) -> Option<&ElasticConfig> {
+        self.switches.get(&switch)
     }
 
     /// Whether the tables of a switch lie in the memory of servers.

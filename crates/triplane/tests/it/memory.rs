@@ -112,10 +112,24 @@ fn labs_report_memory_servers_that_they_cannot_use() {
     let stores = "[stores.a]\n[[links]]\nends = [\"a\", \"s1:3\"]\n";
     refused(simulated(&lab("values", "1MiB", stores)), "a lab cannot have stores and memory servers together yet");
     let path = lab("values", "1MiB", "");
-    refused(run(&mut triplane(&["lab", "up", &path])), "live labs have no memory servers");
     assert!(simulated(&path).ok().stdout.contains("m1  lends 179,304 bytes"));
     let idle = simulated(&lab("plain", "1MiB", "")).ok();
     assert!(idle.stderr.contains("`m1` lends memory that nobody uses"), "{idle:?}");
+    // 40 prefixes of 128 cells each.
+    directory.write("prefixes.p4", prefixes(", lengths = \"8, 16\""));
+    let entry = |number: u32| {
+        format!(
+            "{{\"table\": \"I.values\", \"match\": {{\"hdr.request.key\": [{}, 9]}}, \"action_name\": \"I.answer\", \
+             \"action_params\": {{\"value\": 1}}}}",
+            number << 7
+        )
+    };
+    let entries: Vec<String> = (0..40).map(entry).collect();
+    directory.write("many.json", format!("{{\"table_entries\": [{}]}}", entries.join(",\n")));
+    let many = lab("prefixes", "1MiB", "");
+    let text = std::fs::read_to_string(&many).expect("it was written");
+    directory.write("lab.toml", text.replace("[defaults]\n", "[defaults]\nentries = \"many.json\"\n"));
+    refused(simulated(&many), "the prefixes of table I.values count as 5120 entries, and its size is 5000");
 }
 
 /// A client, a switch, and two memory servers at its ports 2 and 3.
