@@ -1,8 +1,9 @@
 //! Translates the keys of a P4 table into keys of cells.
 //!
-//! An exact key is its fields, each big-endian in whole bytes. A key with one `lpm` field is looked up once for each of
-//! a few prefix lengths, in parallel; its cells have keys of the length, the exact fields, and the masked prefix.
-//! Fields that are matched by mask or range have no cell that one READ could find.
+//! An exact key is its fields, each big-endian in whole bytes. A key with one `lpm` field is looked up once for each
+//! *served* prefix length, in parallel; its cells have keys of the length, the exact fields, and the masked prefix.
+//! Prefixes of other lengths are expanded to the next served one, or stay in the switch if they would take too many
+//! cells. Fields that are matched by mask or range have no cell that one READ could find.
 
 use smallvec::SmallVec;
 
@@ -23,8 +24,10 @@ pub enum KeyForm {
         exact_bytes: usize,
         /// Width of the prefix field, in bits.
         bits: u32,
-        /// Prefix lengths that are looked up, ascending; the last is `bits`.
+        /// Prefix lengths that have cells, ascending; the last is `bits`.
         lengths: Vec<u32>,
+        /// Maximum number of bits by which a prefix is expanded. Prefixes that need more stay in the switch.
+        expansion_bits: u32,
     },
 }
 
@@ -45,35 +48,38 @@ impl KeyForm {
         }
     }
 
-    /// Returns the number of READs of a lookup.
-    pub fn probes(&self) -> usize {
+    /// Returns the maximum number of READs of a lookup, without repetitions.
+    pub fn most_reads(&self) -> usize {
         match self {
             KeyForm::Exact { .. } => 1,
             KeyForm::Prefix { lengths, .. } => lengths.len(),
         }
     }
 
-    /// Returns the cell key of the probe with this number. The first has the longest prefix.
-    pub fn probe(&self, key: &[u8], number: usize) -> ProbeKey {
-        match self {
-            KeyForm::Exact { .. } => ProbeKey::from_slice(key),
-            KeyForm::Prefix { lengths, .. } => self.masked(key, lengths[lengths.len() - 1 - number]),
-        }
-    }
-
-    /// Returns the prefix length that serves entries of this length; `None` if it is wider than the field.
+    /// Returns the prefix length of the cells of a prefix; `None` if it stays in the switch.
     pub fn served_length(&self, length: u32) -> Option<u32> {
         match self {
             KeyForm::Exact { .. } => None,
-            KeyForm::Prefix { lengths, .. } => lengths.iter().copied().find(|served| *served >= length),
+            KeyForm::Prefix { lengths, expansion_bits, .. } => {
+                let served = lengths.iter().copied().find(|served| *served >= length);
+                served.filter(|served| served - length <= *expansion_bits)
+            }
         }
     }
 
-    /// Returns the largest served length below this served one, or `None` for the first.
-    pub(crate) fn length_before(&self, served: u32) -> Option<u32> {
+    /// Returns the number of cells that an entry takes, at most. One that stays in the switch counts as one.
+    pub fn cells_of(&self, length: u32) -> usize {
+        self.served_length(length).map_or(1, |served| 1 << (served - length))
+    }
+
+    /// Returns the shortest prefix length whose cells have this served length.
+    pub(crate) fn shortest_of(&self, served: u32) -> u32 {
         match self {
-            KeyForm::Exact { .. } => None,
-            KeyForm::Prefix { lengths, .. } => lengths.iter().copied().rfind(|length| *length < served),
+            KeyForm::Exact { .. } => 0,
+            KeyForm::Prefix { lengths, expansion_bits, .. } => {
+                let before = lengths.iter().copied().rfind(|length| *length < served);
+                before.map_or(0, |before| before + 1).max(served.saturating_sub(*expansion_bits))
+            }
         }
     }
 
@@ -91,14 +97,17 @@ impl KeyForm {
         probe
     }
 
-    /// Whether a packet's key matches a cell key of any prefix length.
-    pub(crate) fn is_under(&self, key: &[u8], probe: &[u8]) -> bool {
-        match self {
-            KeyForm::Exact { .. } => key == probe,
-            KeyForm::Prefix { .. } => {
-                probe.first().is_some_and(|length| *self.masked(key, u32::from(*length)) == *probe)
-            }
+    /// Returns the first and the last packet key that match a prefix, in the order of their bytes.
+    pub(crate) fn range(&self, key: &[u8], length: u32) -> (ProbeKey, ProbeKey) {
+        let KeyForm::Prefix { exact_bytes, bits, .. } = self else { return (key.into(), key.into()) };
+        let first = ProbeKey::from_slice(&self.masked(key, length)[1..]);
+        let mut last = first.clone();
+        let unused = bits.div_ceil(8) * 8 - bits;
+        for (at, byte) in last[*exact_bytes..].iter_mut().enumerate() {
+            let kept = (unused + length).saturating_sub(8 * at as u32).min(8);
+            *byte |= (0xffu32 >> kept) as u8;
         }
+        (first, last)
     }
 
     /// Returns the packet keys whose first `served` bits continue a prefix of `length` bits, each with zeros after.
@@ -125,15 +134,30 @@ mod tests {
 
     #[test]
     fn a_prefix_is_masked_and_expanded_at_any_width() {
-        let form = KeyForm::Prefix { exact_bytes: 2, bits: 12, lengths: vec![8, 12] };
-        assert_eq!((form.lookup_bytes(), form.probe_bytes(), form.probes()), (4, 5, 2));
+        let form = KeyForm::Prefix { exact_bytes: 2, bits: 12, lengths: vec![8, 12], expansion_bits: 5 };
+        assert_eq!((form.lookup_bytes(), form.probe_bytes(), form.most_reads()), (4, 5, 2));
         let key = [0, 7, 0x0a, 0xbc];
-        assert_eq!(&form.probe(&key, 0)[..], [12, 0, 7, 0x0a, 0xbc]);
-        assert_eq!(&form.probe(&key, 1)[..], [8, 0, 7, 0x0a, 0xb0]);
+        assert_eq!(&form.masked(&key, 12)[..], [12, 0, 7, 0x0a, 0xbc]);
+        assert_eq!(&form.masked(&key, 8)[..], [8, 0, 7, 0x0a, 0xb0]);
         let expanded = form.expansions(&key, 6, 8);
         let ends: Vec<_> = expanded.iter().map(|key| (key[2], key[3])).collect();
         assert_eq!(ends, [(0x0a, 0x80), (0x0a, 0x90), (0x0a, 0xa0), (0x0a, 0xb0)]);
-        assert!(form.is_under(&key, &[6, 0, 7, 0x0a, 0x80]) && !form.is_under(&key, &[6, 0, 7, 0x0a, 0x40]));
-        assert_eq!((form.served_length(0), form.served_length(9), form.served_length(13)), (Some(8), Some(12), None));
+        let (first, last) = form.range(&key, 6);
+        assert_eq!((&first[..], &last[..]), (&[0, 7, 0x0a, 0x80][..], &[0, 7, 0x0a, 0xbf][..]));
+        let (first, last) = form.range(&key, 0);
+        assert_eq!((&first[..], &last[..]), (&[0, 7, 0, 0][..], &[0, 7, 0x0f, 0xff][..]));
+        assert_eq!(form.range(&key, 12), (key[..].into(), key[..].into()));
+    }
+
+    #[test]
+    fn a_length_is_served_expanded_or_kept() {
+        let form = KeyForm::Prefix { exact_bytes: 0, bits: 32, lengths: vec![16, 24, 32], expansion_bits: 6 };
+        let served: Vec<_> = [0, 9, 10, 16, 17, 18, 24, 26, 32].map(|length| form.served_length(length)).into();
+        let expected = [None, None, Some(16), Some(16), None, Some(24), Some(24), Some(32), Some(32)];
+        assert_eq!(served, expected);
+        assert_eq!([9, 10, 16, 26].map(|length| form.cells_of(length)), [1, 64, 1, 64]);
+        assert_eq!([16, 24, 32].map(|served| form.shortest_of(served)), [10, 18, 26]);
+        let all = KeyForm::Prefix { exact_bytes: 0, bits: 4, lengths: (0..=4).collect(), expansion_bits: 6 };
+        assert!((0..=4).all(|length| all.served_length(length) == Some(length) && all.shortest_of(length) == length));
     }
 }

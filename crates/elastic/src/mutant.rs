@@ -41,6 +41,12 @@ mutants::mutants! {
         EndNotRepeated,
         /// Counters of the sketch never age.
         NeverAges,
+        /// The cells of a deleted prefix become empty, though a shorter one continues to them.
+        ShorterForgotten,
+        /// A lookup is resolved with the prefix lengths that were in use when it began.
+        LengthsOfTheStart,
+        /// A prefix that stays in the switch is found before longer ones in remote memory.
+        KeptPrefixWins,
     }
 }
 

@@ -6,7 +6,9 @@ use elastic::keys::KeyForm;
 use elastic::layout::{LayoutKind, TableLayout};
 use elastic::record::{ActionForm, RecordForm};
 use engine::ActionCall;
-use ir::{ActionId, ElasticSettings, Program};
+use ir::{ActionId, ELASTIC_EXPANSION_BITS, ElasticPrefix, ElasticSettings, KeyValue, Program};
+
+use crate::ElasticError;
 
 /// Forms and sizes of an `@elastic` table.
 #[derive(Clone, Debug)]
@@ -18,8 +20,23 @@ pub struct EntryForm {
     /// Number of the table among those of its switch.
     pub(crate) number: u32,
     actions: Vec<(ActionId, Vec<u32>)>,
-    key_bytes: usize,
+    keys: KeyForm,
     records: RecordForm,
+}
+
+/// Returns the form of a table's keys: the exact elements, and then the `lpm` one, each in whole bytes.
+fn key_form(program: &Program, settings: &ElasticSettings) -> KeyForm {
+    let bytes = |bits: u32| bits.div_ceil(8) as usize;
+    let all = program.tables[settings.table].keys.iter().map(|key| bytes(key.width)).sum();
+    match &settings.prefix {
+        None => KeyForm::Exact { bytes: all },
+        Some(ElasticPrefix { bits, lengths, .. }) => KeyForm::Prefix {
+            exact_bytes: all - bytes(*bits),
+            bits: *bits,
+            lengths: lengths.clone(),
+            expansion_bits: ELASTIC_EXPANSION_BITS,
+        },
+    }
 }
 
 impl EntryForm {
@@ -33,6 +50,7 @@ impl EntryForm {
     }
 
     fn new(program: &Program, number: u32, settings: ElasticSettings) -> EntryForm {
+        let keys = key_form(program, &settings);
         let table = &program.tables[settings.table];
         let widths = |action: ActionId| -> Vec<u32> {
             program.actions[action].params.iter().map(|param| program.slots[param.slot].width).collect()
@@ -47,14 +65,37 @@ impl EntryForm {
             number,
             name: table.name.clone(),
             actions,
-            key_bytes: table.keys.iter().map(|key| key.width.div_ceil(8) as usize).sum(),
+            keys,
             records: RecordForm::new(records.collect()),
         }
     }
 
     /// Returns the form of keys.
-    pub(crate) fn keys(&self) -> KeyForm {
-        KeyForm::Exact { bytes: self.key_bytes }
+    pub fn keys(&self) -> &KeyForm {
+        &self.keys
+    }
+
+    /// Returns the number of entries as which one with these values counts. A prefix counts as the cells that it takes at
+    /// most.
+    pub fn count_of(&self, keys: &[KeyValue]) -> u64 {
+        let Some(prefix) = &self.settings.prefix else { return 1 };
+        match keys.get(prefix.element) {
+            Some(KeyValue::Lpm(_, length)) => prefix.entries_of(*length),
+            Some(KeyValue::Any) => prefix.entries_of(0),
+            _ => 1,
+        }
+    }
+
+    /// Checks that entries fit that count as this number.
+    ///
+    /// # Errors
+    /// If they do not.
+    pub fn check_count(&self, counted: u64) -> Result<(), ElasticError> {
+        let is_expanded = self.settings.prefix.as_ref().is_some_and(|prefix| !prefix.has_all_lengths());
+        if is_expanded && counted > u64::from(self.settings.entries) {
+            return Err(ElasticError::Cells(self.name.clone(), counted, self.settings.entries));
+        }
+        Ok(())
     }
 
     /// Returns the form of records.
@@ -74,7 +115,7 @@ impl EntryForm {
 
     /// Returns the layout of the table.
     pub fn layout(&self) -> TableLayout {
-        let cell = CellForm::new(self.key_bytes, self.records.record_bytes());
+        let cell = CellForm::new(self.keys.probe_bytes(), self.records.record_bytes());
         TableLayout::new(self.layout_kind(), cell, self.number, self.cells())
     }
 

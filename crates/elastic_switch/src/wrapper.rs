@@ -13,7 +13,7 @@ use elastic::{
     ElasticDrop, ElasticMutation, ElasticTable, EntryKey, LookupOutcome, LookupStart, MemoryToken, TableConfig,
     TableEffect,
 };
-use engine::{RowState, StateRow};
+use engine::{Objects, RowState, StateRow};
 use ir::Program;
 use rdma::setup::ConnectRefusal;
 use rdma::{MemorySession, MemorySessionConfig, NumberSource, RequesterConfig, RequesterCounts, SessionEvent};
@@ -87,6 +87,12 @@ pub enum ElasticError {
     /// The number of copies.
     #[error("there cannot be {0} copies: choose 1 to {MAX_REPLICAS}, and at most one for each memory server")]
     Replicas(u32),
+    /// The prefixes that a table has take too many cells: its name, the cells, and its size.
+    #[error(
+        "the prefixes of table {0} count as {1} entries, and its size is {2}: choose more lengths in its annotation, \
+         or a larger size"
+    )]
+    Cells(String, u64, u32),
 }
 
 /// The state of a table in numbers.
@@ -94,8 +100,10 @@ pub enum ElasticError {
 pub struct ElasticCounts {
     /// Name of the table.
     pub table: String,
-    /// Number of entries.
+    /// Number of entries that the controller wrote.
     pub entries: usize,
+    /// Number of those that stay in the switch: prefixes that would take too many cells.
+    pub kept: usize,
     /// Number of changes whose writes have not begun.
     pub queued_changes: usize,
     /// READs, WRITEs and drops.
@@ -173,6 +181,7 @@ impl<S: RowSwitch> ElasticSwitch<S> {
         if !(1..=MAX_REPLICAS.min(count as u32)).contains(&config.replicas) {
             return Err(ElasticError::Replicas(config.replicas));
         }
+        forms.iter().try_for_each(|form| check_entries(form, inner.objects()))?;
         let secret = CellSecret { k0: secret[0], k1: secret[1] };
         inner.own_rows(config.max_parked);
         let mut tables = Vec::new();
@@ -215,7 +224,8 @@ impl<S: RowSwitch> ElasticSwitch<S> {
     pub fn counts(&self) -> Vec<ElasticCounts> {
         let counts = |remote: &RemoteTable| ElasticCounts {
             table: remote.form.name.clone(),
-            entries: remote.table.len(),
+            entries: remote.form.settings.prefix.as_ref().map_or(remote.table.len(), |_| remote.table.prefixes().len()),
+            kept: remote.table.prefixes().kept(),
             queued_changes: remote.table.queued_changes(),
             table_counts: remote.table.counts(),
             lookups: remote.table.lookup_counts(),
@@ -304,7 +314,7 @@ impl<S: RowSwitch> ElasticSwitch<S> {
         for change in self.inner.objects_mut().take_ledger_changes() {
             let remote = self.tables.iter_mut().find(|remote| remote.form.settings.table == change.table);
             let remote = remote.expect("each table with a ledger is remote");
-            let key = EntryKey { bytes: &change.key, prefix_length: None };
+            let key = EntryKey { bytes: &change.key, prefix_length: change.prefix_length };
             let result = match &change.call {
                 None => remote.table.delete(key),
                 Some(call) => {
@@ -513,12 +523,18 @@ fn needed_bytes(form: &EntryForm, replicas: u32, servers: usize) -> u64 {
     lent.iter().map(of).max().unwrap_or(0)
 }
 
+/// Checks that the entries of a table fit.
+fn check_entries(form: &EntryForm, objects: &Objects) -> Result<(), ElasticError> {
+    let entries = objects.entries(form.settings.table);
+    form.check_count(entries.map(|installed| form.count_of(&installed.entry.keys)).sum())
+}
+
 fn table_config(form: &EntryForm, config: &ElasticConfig) -> TableConfig {
     let entries = form.settings.entries;
     let lookups = LookupLimits { lookups: config.max_parked, packets: config.max_parked };
     TableConfig {
         table: form.number,
-        keys: form.keys(),
+        keys: form.keys().clone(),
         records: form.records().clone(),
         layout: form.layout_kind(),
         rule: PlacementRule::default(),

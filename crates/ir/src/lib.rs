@@ -162,7 +162,7 @@ mod text;
 pub mod validate;
 
 pub use body::*;
-pub use elastic::{ELASTIC, ElasticMistake, ElasticSettings};
+pub use elastic::{ELASTIC, ELASTIC_EXPANSION_BITS, ElasticMistake, ElasticPrefix, ElasticSettings};
 pub use expr::*;
 pub use objects::*;
 pub use program::*;

@@ -120,7 +120,7 @@ struct LabDaemon<'a, N: ?Sized> {
     processes: Arc<ProcessTable>,
 }
 
-/// The switches of a network, its stores and their operator, and the threads that run or supervise them.
+/// The switches of a network, the processes that serve them, and the threads that run or supervise them.
 #[derive(Default)]
 struct RunningSwitches {
     switches: Vec<NodeHandle>,
@@ -176,25 +176,38 @@ impl<N: LiveNetwork + ?Sized> LabDaemon<'_, N> {
         result
     }
 
-    /// Starts the stores and their operator, each in a process of its own, and waits until they serve.
-    fn start_members(&self, hosts: &[HostNamespace]) -> Result<Vec<(String, MemberProcess)>, LabError> {
-        let (topology, lab) = (self.topology(), &self.settings.name);
-        if topology.stores().is_empty() {
-            return Ok(Vec::new());
+    /// Creates the files of the stores. Returns false if there are no stores, or they have nothing to keep.
+    fn create_cluster(&self) -> Result<bool, LabError> {
+        if self.topology().stores().is_empty() {
+            return Ok(false);
         }
-        let directory = RunDirectory::cluster(lab);
+        let directory = RunDirectory::cluster(&self.settings.name);
         RunDirectory::create_part(&directory)?;
         if !self.network.create_cluster(&directory)? {
-            return Ok(Vec::new());
+            return Ok(false);
         }
         self.network.read_cluster(&directory)?;
-        let mut members = Vec::new();
-        for at in topology.stores().chain(topology.operator()) {
+        Ok(true)
+    }
+
+    /// Starts the stores, their operator and the memory servers, each in a process of its own, and waits until they
+    /// serve.
+    fn start_members(&self, hosts: &[HostNamespace]) -> Result<Vec<(String, MemberProcess)>, LabError> {
+        let (topology, lab) = (self.topology(), &self.settings.name);
+        let mut kinds = Vec::new();
+        if self.create_cluster()? {
+            let store = |at: usize| (at, MemberKind::Store { is_durable: topology.hosts[at].is_durable });
+            kinds.extend(topology.stores().map(store));
+            kinds.extend(topology.operator().map(|at| (at, MemberKind::Operator)));
+        }
+        kinds.extend(topology.all_memory_servers().filter_map(|at| {
             let host = &topology.hosts[at];
-            let kind = match topology.operator() {
-                Some(operator) if operator == at => MemberKind::Operator,
-                _ => MemberKind::Store { is_durable: host.is_durable },
-            };
+            let (address, _) = host.address?;
+            Some((at, MemberKind::Memory { address, size: host.memory? }))
+        }));
+        let mut members = Vec::new();
+        for (at, kind) in kinds {
+            let host = &topology.hosts[at];
             let (arguments, table) = (Arc::clone(&self.arguments), Arc::clone(&self.processes));
             let namespace = Arc::clone(&hosts[at].namespace);
             let mut member = MemberProcess::new((lab, &host.name, kind), namespace, arguments, table);

@@ -50,8 +50,12 @@ impl HostNamespace {
         Ok(HostNamespace { name: host.name.clone(), namespace: Arc::new(namespace) })
     }
 
-    /// Sets the addresses, neighbours and routes of the interface, whose link must be up.
+    /// Sets the addresses, neighbours and routes of the interface, whose link must be up. The kernel of a memory server
+    /// has no address, so that it does not answer for the server.
     pub fn configure(&self, host: &Host) -> Result<(), NamespaceError> {
+        if host.memory.is_some() {
+            return Ok(());
+        }
         if let Some((address, bits)) = host.address {
             self.namespace.add_address(INTERFACE, IpAddr::V4(address), bits)?;
         }

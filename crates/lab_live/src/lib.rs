@@ -4,7 +4,7 @@
 //!  start ──> daemon: namespaces, links, a thread per switch <── socket ── client: status, crashes, links, captures
 //!              ├ keeps the hosts' namespaces open <── /proc/PID/fd ── exec_in_host
 //!              ├ with `isolate`, a process per switch instead of a thread: switch_main
-//!              ├ a process per store of resilient state, and one for their operator
+//!              ├ a process per store of resilient state, one for their operator, and one per memory server
 //!              └ is found by its run directory
 //!  traffic ──> a thread per sender and receiver in the hosts' namespaces; reports faults to the daemon
 //! ```

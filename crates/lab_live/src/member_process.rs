@@ -1,17 +1,20 @@
-//! Supervises the process of a store of resilient state, or of the operator of the stores.
+//! Supervises the process of a store of resilient state, of the operator of the stores, or of a memory server.
 //!
 //! The process runs in the namespace of its node, from where it reaches the switches over its link.
 
+use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
+use lab::Size;
 use ports::namespace::Namespace;
 
 use crate::LabError;
 use crate::child_process::{self, ChildProcess};
+use crate::host_namespace::INTERFACE;
 use crate::relaunch::{self, ProcessArguments, ProcessRole};
 use crate::request_error::RequestError;
 use crate::run_directory::{ProcessTable, RunDirectory};
@@ -20,7 +23,7 @@ use crate::switch_thread::{SwitchCommand, SwitchStatus};
 /// Interval at which the process is checked.
 const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
-/// The kind of a member of a cluster other than a switch.
+/// The kind of a process that serves switches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemberKind {
     /// A store.
@@ -30,9 +33,16 @@ pub enum MemberKind {
     },
     /// The operator of the stores.
     Operator,
+    /// A memory server.
+    Memory {
+        /// Its address.
+        address: Ipv4Addr,
+        /// The memory that it lends.
+        size: Size,
+    },
 }
 
-/// A store or the operator, and its process.
+/// A store, the operator or a memory server, and its process.
 pub struct MemberProcess {
     name: String,
     lab: String,
@@ -72,6 +82,9 @@ impl MemberProcess {
         let role = match self.kind {
             MemberKind::Store { is_durable } => ProcessRole::Store { lab: &self.lab, store: &self.name, is_durable },
             MemberKind::Operator => ProcessRole::Operator { lab: &self.lab },
+            MemberKind::Memory { address, size } => {
+                ProcessRole::MemoryServer { interface: INTERFACE, address, memory: size }
+            }
         };
         let mut command = relaunch::command_in(&self.namespace, &*self.arguments, role)?;
         command.stdin(Stdio::null());

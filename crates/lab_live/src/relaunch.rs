@@ -1,9 +1,11 @@
 //! Starts the processes of a lab: this program again, with other arguments.
 
 use std::ffi::OsString;
+use std::net::Ipv4Addr;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
+use lab::Size;
 use ports::namespace::Namespace;
 
 use crate::LabError;
@@ -44,6 +46,15 @@ pub enum ProcessRole<'a> {
     Operator {
         /// Name of the lab.
         lab: &'a str,
+    },
+    /// Lends memory to switches, in its namespace.
+    MemoryServer {
+        /// The interface that leads to its switch.
+        interface: &'a str,
+        /// Its address, which the kernel does not have.
+        address: Ipv4Addr,
+        /// The memory that it lends.
+        memory: Size,
     },
     /// Calls [`crate::traffic::TrafficProcess::enter`] and plays the scenario.
     Traffic {

@@ -28,6 +28,19 @@ pub enum RequestError {
         /// Names of all stores, and of their operator.
         stores: Vec<String>,
     },
+    /// No switch or memory server has this name.
+    #[error(
+        "there is no switch or memory server `{name}`; the switches are {}, and the memory servers {}",
+        .switches.join(", "), .servers.join(", ")
+    )]
+    NoSwitchOrMemoryServer {
+        /// Requested name.
+        name: String,
+        /// Names of all switches.
+        switches: Vec<String>,
+        /// Names of all memory servers.
+        servers: Vec<String>,
+    },
     /// The switch runs in a thread of the daemon, which cannot be suspended alone.
     #[error("`{0}` has no process of its own, so it cannot be suspended")]
     NoProcess(String),

@@ -24,7 +24,7 @@ pub const SWITCH_TIMEOUT: Duration = Duration::from_secs(5);
 /// Maximum time in which a switch starts. It may compile its program.
 const SWITCH_START_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The connections to a switch, a store or the operator.
+/// The connections to a switch, or to a process that serves switches.
 #[derive(Clone)]
 pub struct NodeHandle {
     /// Its name.
@@ -62,7 +62,7 @@ pub struct RequestHandler<N: ?Sized> {
     pub network: Arc<N>,
     /// The switches, in the order of the topology.
     pub switches: Vec<NodeHandle>,
-    /// The stores in the order of the topology, followed by their operator, if there is one.
+    /// The stores in the order of the topology, followed by their operator, if there is one, and the memory servers.
     pub members: Vec<NodeHandle>,
     /// Start time of the lab.
     pub start: Instant,
@@ -94,15 +94,18 @@ impl<N: LiveNetwork + ?Sized> RequestHandler<N> {
         })
     }
 
-    /// Returns the switch, store or operator with a name.
+    /// Returns the switch with a name, or the process that serves switches.
     fn node(&self, name: &str) -> Result<&NodeHandle, RequestError> {
         if let Some(member) = self.members.iter().find(|member| member.name == name) {
             return Ok(member);
         }
         let at = self.switch(name).map_err(|error| match error {
             RequestError::NoSwitch { name, switches } if !self.members.is_empty() => {
-                let stores = self.members.iter().map(|member| member.name.clone()).collect();
-                RequestError::NoSwitchOrStore { name, switches, stores }
+                let members = self.members.iter().map(|member| member.name.clone()).collect();
+                match self.network.topology().stores().is_empty() {
+                    false => RequestError::NoSwitchOrStore { name, switches, stores: members },
+                    true => RequestError::NoSwitchOrMemoryServer { name, switches, servers: members },
+                }
             }
             error => error,
         })?;
@@ -218,27 +221,39 @@ impl<N: LiveNetwork + ?Sized> RequestHandler<N> {
             })
             .collect();
         let mut status = json!({ "up_s": self.start.elapsed().as_secs_f64(), "switches": switches, "hosts": hosts });
-        if !self.members.is_empty() {
-            status["stores"] = Value::Array(self.member_statuses(deadline)?);
+        let (memory, stores): (Vec<Value>, Vec<Value>) =
+            self.member_statuses(deadline)?.into_iter().partition(|member| !member["memory"].is_null());
+        for (kind, members) in [("stores", stores), ("memory", memory)] {
+            if !members.is_empty() {
+                status[kind] = Value::Array(members);
+            }
         }
         Ok(status)
     }
 
-    /// Returns the state of the stores and their operator.
+    /// Returns the state of the stores and their operator, and of the memory servers.
     fn member_statuses(&self, deadline: Instant) -> Result<Vec<Value>, RequestError> {
         let topology = self.network.topology();
-        let hosts = topology.stores().chain(topology.operator());
         let responses: Vec<_> = self.members.iter().map(NodeHandle::ask_status).collect::<Result<_, _>>()?;
-        let statuses = hosts.zip(responses).map(|(at, response)| {
+        let members = self.members.iter().zip(responses);
+        let statuses = members.filter_map(|(member, response)| {
             let left = deadline.saturating_duration_since(Instant::now());
             let status = response.recv_timeout(left).unwrap_or_else(|_| SwitchStatus::silent());
+            let at = topology.hosts.iter().position(|host| host.name == member.name)?;
             let host = &topology.hosts[at];
-            json!({
-                "name": host.name, "operator": topology.operator() == Some(at), "durable": host.is_durable,
-                "failed": status.failed, "suspended": status.is_suspended, "why": status.why, "pid": status.pid,
-                "address": host.address.map(|(address, _)| address.to_string()),
+            let mut described = json!({
+                "name": host.name, "failed": status.failed, "suspended": status.is_suspended, "why": status.why,
+                "pid": status.pid, "address": host.address.map(|(address, _)| address.to_string()),
                 "at": topology.uplink(at).map(|end| topology.end_name(end)),
-            })
+            });
+            match host.memory {
+                Some(size) => described["memory"] = json!(size.to_string()),
+                None => {
+                    described["operator"] = json!(topology.operator() == Some(at));
+                    described["durable"] = json!(host.is_durable);
+                }
+            }
+            Some(described)
         });
         Ok(statuses.collect())
     }

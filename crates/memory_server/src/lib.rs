@@ -66,6 +66,11 @@ impl MemoryServer {
         MemoryServer { port, node: MemoryNode::new(config), random, started: Instant::now() }
     }
 
+    /// Returns the name of the port.
+    pub fn port(&self) -> &str {
+        self.port.name()
+    }
+
     /// Returns the server's state.
     pub fn node(&self) -> &MemoryNode {
         &self.node

@@ -96,7 +96,7 @@ impl Refusal {
             | EntryError::TableOnly(_) => Code::PermissionDenied,
             EntryError::NoSuchMember(_) | EntryError::NoSuchGroup(_) | EntryError::NotFound => Code::NotFound,
             EntryError::Duplicate => Code::AlreadyExists,
-            EntryError::Full(_) => Code::ResourceExhausted,
+            EntryError::Full(_) | EntryError::NoCells(..) => Code::ResourceExhausted,
             EntryError::InUse(_) => Code::FailedPrecondition,
             EntryError::BeyondEnd { .. } => Code::OutOfRange,
             _ => Code::InvalidArgument,

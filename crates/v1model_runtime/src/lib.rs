@@ -12,6 +12,7 @@
 
 pub mod bench;
 pub mod hooks;
+mod live_switch;
 pub mod simulated;
 
 use std::io::{self, Write};
@@ -20,9 +21,11 @@ use std::sync::atomic::AtomicBool;
 
 use elastic_switch::ElasticSwitch;
 use lab_live::{DaemonConnection, DaemonSettings, LabError, LiveNetwork, ProcessArguments};
-use resilient_switch::{InBandSwitch, ResilientSwitch};
+use resilient_switch::ResilientSwitch;
 use runtime::{RunConfig, RunHandle, RunReport};
 use v1model::Switch;
+
+pub use live_switch::LiveSwitch;
 
 /// Forwards in real time: [`RunConfig::run_live`].
 ///
@@ -72,7 +75,7 @@ pub fn run_offline(config: RunConfig<Switch>) -> RunReport<Switch> {
 /// # Errors
 /// If the network cannot be created.
 pub fn run_lab_daemon(
-    network: Arc<dyn LiveNetwork<Switch = InBandSwitch<Switch>>>,
+    network: Arc<dyn LiveNetwork<Switch = LiveSwitch<Switch>>>,
     settings: &DaemonSettings,
     arguments: Arc<dyn ProcessArguments>,
     starter: &mut dyn Write,
@@ -86,7 +89,7 @@ pub fn run_lab_daemon(
 /// If the switch cannot start.
 pub fn run_lab_switch(
     daemon: DaemonConnection,
-    network: Arc<dyn LiveNetwork<Switch = InBandSwitch<Switch>>>,
+    network: Arc<dyn LiveNetwork<Switch = LiveSwitch<Switch>>>,
     lab: &str,
     switch: &str,
     seed: u64,

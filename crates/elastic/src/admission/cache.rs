@@ -4,6 +4,9 @@
 //! of a few random residents (as in TinyLFU; Einziger, Friedman, Manes, 2017). For load over N servers to be even,
 //! N log N entries are enough (Fan et al., 2011); more entries save READs.
 
+use std::collections::BTreeSet;
+use std::ops::Bound;
+
 use foldhash::quality::RandomState;
 use hashbrown::HashMap;
 use rng::SplitMix64;
@@ -53,6 +56,8 @@ pub struct PopularCache {
     entries: HashMap<Box<[u8]>, CachedEntry, RandomState>,
     /// Hashes and keys, from which some are drawn at random.
     residents: Vec<(u64, Box<[u8]>)>,
+    /// The keys in order, if ranges of them may change.
+    ordered: Option<BTreeSet<Box<[u8]>>>,
     random: SplitMix64,
     counts: CacheCounts,
 }
@@ -62,7 +67,13 @@ impl PopularCache {
     pub fn new(config: CacheConfig, seed: u64) -> PopularCache {
         let entries = HashMap::with_hasher(RandomState::default());
         let random = SplitMix64::new(seed);
-        PopularCache { config, entries, residents: Vec::new(), random, counts: CacheCounts::default() }
+        let (residents, ordered) = (Vec::new(), None);
+        PopularCache { config, entries, residents, ordered, random, counts: CacheCounts::default() }
+    }
+
+    /// Creates an empty cache whose keys can be removed by range.
+    pub fn with_ranges(config: CacheConfig, seed: u64) -> PopularCache {
+        PopularCache { ordered: Some(BTreeSet::new()), ..PopularCache::new(config, seed) }
     }
 
     /// Returns the number of cached keys.
@@ -98,6 +109,9 @@ impl PopularCache {
         let entry = CachedEntry { record: record.into(), at: self.residents.len() };
         self.entries.insert(key.into(), entry);
         self.residents.push((hash, key.into()));
+        if let Some(ordered) = &mut self.ordered {
+            ordered.insert(key.into());
+        }
     }
 
     /// Evicts the least popular of some residents, if its estimate is lower.
@@ -113,6 +127,9 @@ impl PopularCache {
     fn remove_at(&mut self, at: usize) {
         let (_, key) = self.residents.swap_remove(at);
         self.entries.remove(&key);
+        if let Some(ordered) = &mut self.ordered {
+            ordered.remove(&key);
+        }
         if let Some((_, moved)) = self.residents.get(at) {
             self.entries.get_mut(moved).expect("residents have entries").at = at;
         }
@@ -126,14 +143,15 @@ impl PopularCache {
         }
     }
 
-    /// Removes the keys for which `is_changed` holds.
-    pub fn invalidate_if(&mut self, is_changed: impl Fn(&[u8]) -> bool) {
-        for at in (0..self.residents.len()).rev() {
-            if is_changed(&self.residents[at].1) {
-                self.remove_at(at);
-                self.counts.invalidated += 1;
-            }
-        }
+    /// Removes the keys from a first to a last one, both included.
+    ///
+    /// # Panics
+    /// If the cache was created without ranges.
+    pub fn invalidate_range(&mut self, first: &[u8], last: &[u8]) {
+        let ordered = self.ordered.as_ref().expect("the cache has ranges");
+        let bounds = (Bound::Included(first), Bound::Included(last));
+        let changed: Vec<Box<[u8]>> = ordered.range::<[u8], _>(bounds).cloned().collect();
+        changed.iter().for_each(|key| self.invalidate(key));
     }
 }
 
@@ -145,7 +163,7 @@ mod tests {
     #[test]
     fn popular_keys_replace_others_and_changed_ones_leave() {
         let mut sketch = CountMinSketch::new(SketchConfig { ageing_interval: 0, ..SketchConfig::default() });
-        let mut cache = PopularCache::new(CacheConfig { entries: 4, threshold: 2 }, 1);
+        let mut cache = PopularCache::with_ranges(CacheConfig { entries: 4, threshold: 2 }, 1);
         for key in 0..20u64 {
             let hash = key.wrapping_mul(0x1234_5678_9abc_def1);
             (0..=key).for_each(|_| _ = sketch.add(hash));
@@ -156,7 +174,9 @@ mod tests {
         assert_eq!(cache.get(&0u64.to_le_bytes()), None);
         cache.invalidate(&19u64.to_le_bytes());
         assert_eq!((cache.get(&19u64.to_le_bytes()), cache.len()), (None, 3));
-        cache.invalidate_if(|_| true);
+        cache.invalidate_range(&17u64.to_le_bytes(), &17u64.to_le_bytes());
+        assert_eq!((cache.get(&17u64.to_le_bytes()), cache.len()), (None, 2));
+        cache.invalidate_range(&[0; 8], &[0xff; 8]);
         assert!(cache.is_empty());
         assert_eq!(cache.counts(), CacheCounts { admitted: 19, evicted: 15, invalidated: 4 });
     }

@@ -121,7 +121,7 @@ impl<P> ElasticTable<P> {
         if self.record(key).is_some() {
             return Err(WriteFault::Exists);
         }
-        if self.ledger.len() + self.expansion(key) > self.config.entries as usize
+        if self.ledger.len() + self.prefixes.kept() + self.cells_of(key) > self.config.entries as usize
             || self.placement.stashed() >= self.config.limits.stash
         {
             return Err(WriteFault::Full);
@@ -163,10 +163,9 @@ impl<P> ElasticTable<P> {
         }
     }
 
-    /// Returns the number of cells that an entry takes.
-    fn expansion(&self, key: EntryKey<'_>) -> usize {
-        let length = key.prefix_length.unwrap_or(0);
-        self.config.keys.served_length(length).map_or(1, |served| 1 << (served - length))
+    /// Returns the number of cells that an entry takes, at most.
+    fn cells_of(&self, key: EntryKey<'_>) -> usize {
+        key.prefix_length.map_or(1, |length| self.config.keys.cells_of(length))
     }
 
     fn check(&self, key: EntryKey<'_>, record: Option<&[u8]>) -> Result<(), WriteFault> {
@@ -179,7 +178,7 @@ impl<P> ElasticTable<P> {
             return Err(WriteFault::Key);
         }
         record.map_or(Ok(()), |record| self.config.records.validate(record)).map_err(WriteFault::Record)?;
-        if self.changes.len() + self.expansion(key) > self.config.limits.changes {
+        if self.changes.len().saturating_add(self.cells_of(key)) > self.config.limits.changes {
             return Err(WriteFault::Busy);
         }
         Ok(())
@@ -198,9 +197,9 @@ impl<P> ElasticTable<P> {
                 for change in self.prefixes.set(key.bytes, length, record) {
                     self.change(&change.key, change.record.as_deref());
                 }
-                let masked = self.config.keys.masked(key.bytes, length);
                 if !keeps {
-                    self.cache.invalidate_if(|cached| self.config.keys.is_under(cached, &masked));
+                    let (first, last) = self.config.keys.range(key.bytes, length);
+                    self.cache.invalidate_range(&first, &last);
                 }
             }
         }

@@ -43,8 +43,16 @@ pub(super) struct LookupState {
     pub number: u64,
     /// Hash of the packet's key, for the sketch.
     pub hash: u64,
-    /// Parts, the longest prefix first.
+    /// Parts, the longest prefix first: one for each length in use that has cells.
     pub probes: SmallVec<[LookupProbe; 1]>,
+}
+
+/// The cell key of a part, and its record in remote memory.
+type PartResult = (ProbeKey, Option<RecordBytes>);
+
+/// Returns the outcome for a record or none.
+fn found(record: Option<RecordBytes>) -> LookupOutcome {
+    record.map_or(LookupOutcome::Miss, LookupOutcome::Hit)
 }
 
 impl<P> ElasticTable<P> {
@@ -101,11 +109,16 @@ impl<P> ElasticTable<P> {
         if let Some(record) = self.cache.get(key) {
             return Some(LookupOutcome::Hit(RecordBytes::from_slice(record)));
         }
-        if self.overlay.is_empty() {
-            return None;
+        if let KeyForm::Exact { .. } = self.config.keys {
+            let record = self.overlay.get(key)?;
+            return Some(found(record.map(RecordBytes::from_slice)));
         }
-        for number in 0..self.config.keys.probes() {
-            if let Some(record) = self.overlay.get(&self.config.keys.probe(key, number))? {
+        for length in self.prefixes.used() {
+            let record = match length.is_kept {
+                true => self.prefixes.get(key, length.bits),
+                false => self.overlay.get(&self.config.keys.masked(key, length.bits))?,
+            };
+            if let Some(record) = record {
                 return Some(LookupOutcome::Hit(RecordBytes::from_slice(record)));
             }
         }
@@ -113,16 +126,22 @@ impl<P> ElasticTable<P> {
     }
 
     fn begin_lookup(&mut self, key: &[u8], hash: u64, packet: P, links: &mut dyn LinkMeter) {
-        let is_exact = matches!(self.config.keys, KeyForm::Exact { .. });
-        let probes = (0..self.config.keys.probes()).map(|number| {
-            let key = self.config.keys.probe(key, number);
-            let home = self.layout.home(if is_exact { hash } else { self.secret.key_hash(&key) });
+        let probe = |key: ProbeKey, hash| {
+            let home = self.layout.home(hash);
             LookupProbe { key, home, result: None, reads: 0, tried: SmallVec::new() }
-        });
-        let state = LookupState { number: 0, hash, probes: probes.collect() };
-        let probes = state.probes.len();
-        let id = self.lookups.begin(hash, key, packet, LookupState { number: self.numbers.begin(), ..state });
-        for probe in 0..probes {
+        };
+        let probes: SmallVec<[LookupProbe; 1]> = match &self.config.keys {
+            KeyForm::Exact { .. } => SmallVec::from_iter([probe(key.into(), hash)]),
+            form @ KeyForm::Prefix { .. } => {
+                let lengths = self.prefixes.used().iter().filter(|length| !length.is_kept);
+                let keys = lengths.map(|length| form.masked(key, length.bits));
+                keys.map(|key| probe(key.clone(), self.secret.key_hash(&key))).collect()
+            }
+        };
+        let count = probes.len();
+        let state = LookupState { number: self.numbers.begin(), hash, probes };
+        let id = self.lookups.begin(hash, key, packet, state);
+        for probe in 0..count {
             self.read(id, probe, links);
         }
     }
@@ -151,28 +170,58 @@ impl<P> ElasticTable<P> {
         self.effects.push_back(TableEffect::Read { server: route.server, address: route.address, bytes, token });
     }
 
-    /// Ends a lookup whose parts are all known. The overlay takes precedence for each part.
+    /// Ends a lookup whose parts are all known. Each part is compared with what the switch knows now, so that the
+    /// answer is that of one moment.
     pub(super) fn resolve(&mut self, id: LookupId) {
         let Some((key, state)) = self.lookups.get(id) else { return };
         let (key, hash) = (ProbeKey::from_slice(key), state.hash);
-        let is_by_parts = self.config.mutation.is(ElasticMutant::ResolvedByParts);
-        let mut found = None;
-        for part in &state.probes {
-            let remote = part.result.as_ref().and_then(Option::as_deref);
-            let newer = if is_by_parts { None } else { self.overlay.get(&part.key) };
-            if let Some(record) = newer.unwrap_or(remote) {
-                found = Some(RecordBytes::from_slice(record));
-                break;
-            }
-        }
+        let parts = state.probes.iter_mut();
+        let results: SmallVec<[PartResult; 1]> =
+            parts.map(|part| (std::mem::take(&mut part.key), part.result.take().flatten())).collect();
+        let record = self.current(&key, &results);
         if self.config.mutation.is(ElasticMutant::AdmissionRace) {
-            if let Some(record) = state.probes.iter().find_map(|part| part.result.clone().flatten()) {
-                self.cache.offer(&key, hash, &record, &self.sketch);
+            if let Some(record) = results.iter().find_map(|(_, record)| record.as_ref()) {
+                self.cache.offer(&key, hash, record, &self.sketch);
             }
-        } else if let Some(record) = &found {
+        } else if let Some(record) = &record {
             self.cache.offer(&key, hash, record, &self.sketch);
         }
-        self.end_lookup(id, found.map_or(LookupOutcome::Miss, LookupOutcome::Hit));
+        self.end_lookup(id, found(record));
+    }
+
+    /// Returns the record that a key has now. `results` are those of remote memory for its cell keys, from the time
+    /// since its lookup began.
+    fn current(&self, key: &[u8], results: &[PartResult]) -> Option<RecordBytes> {
+        if let KeyForm::Exact { .. } = self.config.keys {
+            return results.iter().find_map(|(key, remote)| self.newest(key, remote.as_ref()));
+        }
+        if self.config.mutation.is(ElasticMutant::KeptPrefixWins) {
+            let mut kept = self.prefixes.used().iter().filter(|length| length.is_kept);
+            if let Some(record) = kept.find_map(|length| self.prefixes.get(key, length.bits)) {
+                return Some(RecordBytes::from_slice(record));
+            }
+        }
+        self.prefixes.used().iter().find_map(|length| {
+            if length.is_kept {
+                return self.prefixes.get(key, length.bits).map(RecordBytes::from_slice);
+            }
+            let cell = self.config.keys.masked(key, length.bits);
+            // The first prefix of a length that came since the lookup began is in the overlay until it ends.
+            let result = results.iter().find(|(key, _)| *key == cell);
+            if result.is_none() && self.config.mutation.is(ElasticMutant::LengthsOfTheStart) {
+                return None;
+            }
+            self.newest(&cell, result.and_then(|(_, record)| record.as_ref()))
+        })
+    }
+
+    /// Returns the record of a cell key: that of the overlay, which takes precedence, or of remote memory.
+    fn newest(&self, key: &[u8], remote: Option<&RecordBytes>) -> Option<RecordBytes> {
+        let is_by_parts = self.config.mutation.is(ElasticMutant::ResolvedByParts);
+        match self.overlay.get(key).filter(|_| !is_by_parts) {
+            Some(newer) => newer.map(RecordBytes::from_slice),
+            None => remote.cloned(),
+        }
     }
 
     /// Ends a lookup: all its packets get the outcome, in the order of their arrival.

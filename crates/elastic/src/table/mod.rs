@@ -187,7 +187,7 @@ pub struct TableConfig {
     pub rule: PlacementRule,
     /// Number of cells, about the entries divided by the load.
     pub cells: u32,
-    /// Largest number of entries in cells; prefixes count as their expansions.
+    /// Largest number of entries; prefixes count as their expansions.
     pub entries: u32,
     /// Number of copies of each cell, from 1 to 4.
     pub replicas: u32,
@@ -271,12 +271,15 @@ impl<P> ElasticTable<P> {
         let routes = RouteMap::new(layout.clone(), config.replicas, config.first_epoch);
         ElasticTable {
             ledger: EntryLedger::new(secret, form.key_bytes(), form.record_bytes()),
-            prefixes: PrefixSet::new(config.keys.clone()),
+            prefixes: PrefixSet::new(config.keys.clone()).mutated(config.mutation),
             overlay: Overlay::mutated(config.mutation),
             placement: PlacementMap::new(layout.clone(), config.rule, secret.k0).mutated(config.mutation),
             routes: routes.mutated(config.mutation),
             sketch: CountMinSketch::new(config.sketch).mutated(config.mutation),
-            cache: PopularCache::new(config.cache, secret.k1),
+            cache: match config.keys {
+                KeyForm::Exact { .. } => PopularCache::new(config.cache, secret.k1),
+                KeyForm::Prefix { .. } => PopularCache::with_ranges(config.cache, secret.k1),
+            },
             lookups: WaitingLookups::new(config.limits.lookups),
             numbers: LookupNumbers::default(),
             changes: ChangeQueue::default(),
@@ -323,14 +326,19 @@ impl<P> ElasticTable<P> {
         &self.routes
     }
 
-    /// Returns the number of entries, where a prefix counts as its expansions.
+    /// Returns the number of entries that have cells or are in the stash, where a prefix counts as its expansions.
     pub fn len(&self) -> usize {
         self.ledger.len()
     }
 
-    /// Whether the table has no entry.
+    /// Whether no entry has a cell or is in the stash.
     pub fn is_empty(&self) -> bool {
         self.ledger.is_empty()
+    }
+
+    /// Returns the prefixes as they were written. It is empty if the keys are exact.
+    pub fn prefixes(&self) -> &PrefixSet {
+        &self.prefixes
     }
 
     /// Returns the number of packets that wait.

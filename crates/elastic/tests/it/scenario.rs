@@ -51,6 +51,16 @@ pub fn records() -> RecordForm {
     RecordForm::new(vec![ActionForm { parameter_bits: vec![16], is_default_only: false }, ActionForm::default()])
 }
 
+/// Draws a form of keys of 6 bits: some lengths have cells, and some stay in the switch.
+fn prefix_form(random: &mut SplitMix64) -> KeyForm {
+    let lengths = match random.below(4) {
+        0 => (0..=6).collect(),
+        1 => vec![6],
+        _ => vec![2, 4, 6],
+    };
+    KeyForm::Prefix { exact_bytes: 0, bits: 6, lengths, expansion_bits: random.below(4) as u32 }
+}
+
 impl Scenario {
     pub fn draw(random: &mut SplitMix64, mutant: Option<ElasticMutant>) -> Scenario {
         let is_quiet = random.percent(15);
@@ -83,7 +93,7 @@ impl Scenario {
             false => PlacementRule::default(),
         };
         let key_form = match random.percent(30) {
-            true => KeyForm::Prefix { exact_bytes: 0, bits: 6, lengths: vec![2, 4, 6] },
+            true => prefix_form(random),
             false => KeyForm::Exact { bytes: 2 },
         };
         let config = TableConfig {

@@ -437,3 +437,103 @@ fn a_torn_cell_is_read_again_a_bounded_number_of_times() {
     assert_eq!(rig.take(), [(1, hit(1))], "the other copy answers");
     assert_eq!((rig.table.counts().retries, rig.table.counts().repairs), (1, 1));
 }
+
+fn prefix(bytes: &[u8; 2], length: u32) -> EntryKey<'_> {
+    EntryKey { bytes, prefix_length: Some(length) }
+}
+
+fn prefix_config(lengths: &[u32]) -> TableConfig {
+    let keys = KeyForm::Prefix { exact_bytes: 0, bits: 16, lengths: lengths.to_vec(), expansion_bits: 2 };
+    TableConfig { keys, ..config() }
+}
+
+#[test]
+fn a_lookup_of_prefixes_reads_a_window_for_each_length_in_use() {
+    let mut rig = TableRig::new(prefix_config(&[8, 12, 16]));
+    let mut expect = |change: &dyn Fn(&mut ElasticTable<u32>), reads: u64, outcome: LookupOutcome| {
+        change(&mut rig.table);
+        rig.settle();
+        let before = rig.table.counts().reads;
+        rig.lookup(&[0xab, 0xcd], 1);
+        rig.settle();
+        assert_eq!((rig.table.counts().reads - before, rig.take()), (reads, vec![(1, outcome)]));
+    };
+    let insert = |bytes: [u8; 2], length, number| {
+        move |table: &mut ElasticTable<u32>| {
+            table.insert(prefix(&bytes, length), &[0, 0, number]).expect("there is room")
+        }
+    };
+    let delete = |bytes: [u8; 2], length| {
+        move |table: &mut ElasticTable<u32>| table.delete(prefix(&bytes, length)).expect("it exists")
+    };
+    expect(&|_| {}, 0, LookupOutcome::Miss);
+    // A default route would take too many cells, and stays in the switch.
+    expect(&insert([0, 0], 0, 1), 0, hit(1));
+    expect(&insert([0xab, 0xcd], 16, 2), 1, hit(2));
+    expect(&insert([0xab, 0xc0], 10, 3), 2, hit(2));
+    expect(&delete([0xab, 0xcd], 16), 1, hit(3));
+    // Another key of a length that is read finds nothing in its window.
+    expect(&insert([0x12, 0x34], 16, 4), 2, hit(3));
+    expect(&delete([0xab, 0xc0], 10), 1, hit(1));
+    expect(&delete([0, 0], 0), 1, LookupOutcome::Miss);
+    assert_eq!((rig.table.prefixes().len(), rig.table.len()), (1, 1));
+}
+
+#[test]
+fn windows_that_are_read_before_and_after_changes_give_the_answer_of_one_moment() {
+    let mut rig = TableRig::new(prefix_config(&[8, 16]));
+    rig.table.insert(prefix(&[0xab, 0], 8), &[0, 0, 1]).expect("there is room");
+    rig.table.insert(prefix(&[0xab, 0xcd], 16), &[0, 0, 2]).expect("there is room");
+    rig.settle();
+    rig.lookup(&[0xab, 0xcd], 1);
+    let (long, short) = (rig.next_read(), rig.next_read());
+    let (token, bytes) = rig.execute(&short);
+    rig.complete(token, &bytes);
+    rig.table.modify(prefix(&[0xab, 0], 8), &[0, 0, 3]).expect("it exists");
+    rig.table.delete(prefix(&[0xab, 0xcd], 16)).expect("it exists");
+    rig.settle();
+    let (token, bytes) = rig.execute(&long);
+    rig.complete(token, &bytes);
+    assert_eq!(rig.take(), [(1, hit(3))], "there was no moment with the first record of the shorter prefix");
+}
+
+#[test]
+fn a_cached_address_follows_the_prefixes_over_it() {
+    for length in [12, 14, 16] {
+        let cache = CacheConfig { entries: 4, threshold: 1 };
+        let mut rig = TableRig::new(TableConfig { cache, ..prefix_config(&[8, 16]) });
+        let expect = |rig: &mut TableRig, numbers: [u8; 2]| {
+            rig.settle();
+            for (packet, key) in [[0xab, 0xcd], [0xab, 0xff]].into_iter().enumerate() {
+                rig.lookup(&key, packet as u32);
+                rig.settle();
+                rig.lookup(&key, packet as u32);
+                let number = hit(numbers[packet]);
+                assert_eq!(rig.take(), [(packet as u32, number.clone()), (packet as u32, number)]);
+                // The prefix of 12 bits is in the switch, so the cache is not needed.
+                assert!(rig.pending.is_empty() && (length == 12 || rig.table.is_cached(&key)));
+            }
+        };
+        rig.table.insert(prefix(&[0xab, 0], 8), &[0, 0, 1]).expect("there is room");
+        expect(&mut rig, [1, 1]);
+        let longer = prefix(&[0xab, 0xcd], length);
+        rig.table.insert(longer, &[0, 0, 2]).expect("there is room");
+        assert!(rig.table.is_cached(&[0xab, 0xff]) && !rig.table.is_cached(&[0xab, 0xcd]));
+        expect(&mut rig, [2, 1]);
+        rig.table.delete(longer).expect("it exists");
+        expect(&mut rig, [1, 1]);
+        rig.table.modify(prefix(&[0xab, 0], 8), &[0, 0, 3]).expect("it exists");
+        expect(&mut rig, [3, 3]);
+    }
+}
+
+#[test]
+fn prefixes_count_as_the_cells_that_they_may_take() {
+    let mut rig = TableRig::new(TableConfig { entries: 6, ..prefix_config(&[8, 16]) });
+    rig.table.insert(prefix(&[0, 0], 0), &[0, 0, 1]).expect("one that stays in the switch");
+    rig.table.insert(prefix(&[0xab, 0xc0], 14), &[0, 0, 2]).expect("four cells");
+    assert_eq!(rig.table.insert(prefix(&[0xab, 0xc8], 15), &[0, 0, 3]), Err(WriteFault::Full));
+    rig.table.insert(prefix(&[0xab, 0xc0], 16), &[0, 0, 4]).expect("its cell is that of the longer prefix");
+    assert_eq!(rig.table.insert(prefix(&[0, 0], 17), &[0, 0, 4]), Err(WriteFault::Key));
+    assert_eq!((rig.table.len(), rig.table.prefixes().kept()), (4, 1));
+}

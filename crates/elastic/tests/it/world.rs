@@ -471,8 +471,11 @@ impl World {
         if !self.is_prefix() {
             return self.model.iter().map(|((_, key), record)| (key.clone(), record.clone())).collect();
         }
+        let KeyForm::Prefix { lengths, expansion_bits, .. } = &self.scenario.config.keys else { unreachable!() };
         let mut cells = Vec::new();
-        for (served, lowest) in [(2u32, 0), (4, 3), (6, 5)] {
+        for (at, &served) in lengths.iter().enumerate() {
+            let after_before = at.checked_sub(1).map_or(0, |before| lengths[before] + 1);
+            let lowest = after_before.max(served.saturating_sub(*expansion_bits));
             for number in 0..1u8 << served {
                 let key = number << (6 - served);
                 let owner = (lowest..=served).rev().find_map(|length| self.model.get(&self.entry(&[key], length)));

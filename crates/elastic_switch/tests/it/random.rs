@@ -10,15 +10,15 @@ use crate::rig::{Rig, RigSettings};
 
 /// The values that an entry had, with the times from which it had them. `0xffff` stands for none.
 #[derive(Default)]
-struct History(BTreeMap<u16, Vec<(Time, u16)>>);
+pub struct History(pub BTreeMap<u16, Vec<(Time, u16)>>);
 
 impl History {
-    fn set(&mut self, key: u16, at: Time, value: u16) {
+    pub fn set(&mut self, key: u16, at: Time, value: u16) {
         self.0.entry(key).or_default().push((at, value));
     }
 
     /// Whether the entry of a key had a value at some time of an interval.
-    fn had(&self, key: u16, value: u16, (from, to): (Time, Time)) -> bool {
+    pub fn had(&self, key: u16, value: u16, (from, to): (Time, Time)) -> bool {
         let all = self.0.get(&key).map(Vec::as_slice).unwrap_or_default();
         let mut since = (Time::ZERO, 0xffff);
         for next in all {
@@ -31,9 +31,10 @@ impl History {
     }
 }
 
-fn run(seed: u64) {
-    let mut random = SplitMix64::new(seed);
-    let settings = RigSettings {
+/// Draws the properties of a run.
+pub fn draw(seed: u64, random: &mut SplitMix64) -> RigSettings {
+    RigSettings {
+        program: RigSettings::default().program,
         executor: if seed.is_multiple_of(2) { Executor::Interpreter } else { Executor::Jit },
         in_place: random.below(2) == 0,
         servers: 1 + random.below(3) as usize,
@@ -44,7 +45,12 @@ fn run(seed: u64) {
         max_parked: [8, 4096][random.below(2) as usize],
         seed,
         answers_on: None,
-    };
+    }
+}
+
+fn run(seed: u64) {
+    let mut random = SplitMix64::new(seed);
+    let settings = draw(seed, &mut random);
     let mut rig = Rig::new(settings);
     let (mut one, mut two) = (History::default(), History::default());
     let mut arrivals: Vec<(Time, u16)> = Vec::new();

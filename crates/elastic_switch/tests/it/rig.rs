@@ -29,7 +29,7 @@ pub struct Request {
 }
 
 impl Request {
-    fn to_bytes(self) -> Vec<u8> {
+    pub fn to_bytes(self) -> Vec<u8> {
         let mut bytes = Vec::new();
         for field in [self.id, self.key, self.first, self.second] {
             bytes.extend_from_slice(&field.to_be_bytes());
@@ -38,7 +38,7 @@ impl Request {
         bytes
     }
 
-    fn parse(bytes: &[u8]) -> Request {
+    pub fn parse(bytes: &[u8]) -> Request {
         let at = |at: usize| u16::from_be_bytes([bytes[at], bytes[at + 1]]);
         let number = u32::from_be_bytes(bytes[8..12].try_into().expect("four bytes"));
         Request { id: at(0), key: at(2), first: at(4), second: at(6), number }
@@ -48,6 +48,7 @@ impl Request {
 /// Properties of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct RigSettings {
+    pub program: &'static str,
     pub executor: Executor,
     /// Whether packets come in batches, in place.
     pub in_place: bool,
@@ -69,6 +70,7 @@ pub struct RigSettings {
 impl Default for RigSettings {
     fn default() -> RigSettings {
         RigSettings {
+            program: include_str!("../../testdata/chain.p4"),
             executor: Executor::Interpreter,
             in_place: false,
             servers: 2,
@@ -113,9 +115,18 @@ fn address(server: usize) -> Ipv4Addr {
     Ipv4Addr::new(10, 9, 0, server as u8 + 1)
 }
 
+/// Returns the configuration of the wrapper.
+pub fn config(settings: RigSettings) -> ElasticConfig {
+    let own = SwitchAddress { mac: ethernet::Address([2, 0, 0, 0, 0, 1]), address: Ipv4Addr::new(10, 9, 1, 1) };
+    let place =
+        |server: usize| MemoryServerPort { address: address(server), port: PortId(FIRST_SERVER + server as u32) };
+    let servers = (0..settings.servers).map(place).collect();
+    ElasticConfig { max_parked: settings.max_parked, ..ElasticConfig::new(own, servers) }
+}
+
 /// Returns the switch without servers.
 pub fn plain_switch(settings: RigSettings) -> Switch {
-    let text = include_str!("../../testdata/chain.p4").replace("CACHE", &settings.cache.to_string());
+    let text = settings.program.replace("CACHE", &settings.cache.to_string());
     let text = text.replace("size = 512", &format!("size = {}", settings.entries));
     let program = Arc::new(compiler::expect_program(&Source::new("chain.p4", &text), &V1Model).ir);
     let config = Config { executor: settings.executor, ..Config::with_ports(FIRST_SERVER + settings.servers as u32) };
@@ -130,9 +141,36 @@ pub fn table(switch: &dyn SwitchControl, name: &str) -> TableId {
 
 /// Returns an entry. `two` has one action, and `one` runs the second of its actions if there is a `second` value.
 pub fn entry(switch: &dyn SwitchControl, table: TableId, key: u16, values: &[u16]) -> TableEntry {
+    entry_of(switch, table, exact(key), values)
+}
+
+/// Returns an entry with any key.
+pub fn entry_of(switch: &dyn SwitchControl, table: TableId, keys: Vec<KeyValue>, values: &[u16]) -> TableEntry {
     let action = switch.program().tables[table].actions[values.len() - 1].action;
-    let bits = |value: &u16| Bits::new(u128::from(*value), 16);
-    TableEntry::new(vec![KeyValue::Exact(bits(&key))], 0, action, values.iter().map(bits).collect())
+    TableEntry::new(keys, 0, action, values.iter().map(|value| Bits::new(u128::from(*value), 16)).collect())
+}
+
+fn exact(key: u16) -> Vec<KeyValue> {
+    vec![KeyValue::Exact(Bits::new(u128::from(key), 16))]
+}
+
+/// Writes the entry of a key, or deletes it if there are no values.
+pub fn write(
+    switch: &mut dyn SwitchControl,
+    name: &str,
+    keys: Vec<KeyValue>,
+    values: &[u16],
+) -> Result<(), EntryError> {
+    let table = table(switch, name);
+    if values.is_empty() {
+        return switch.objects_mut().delete(table, &keys, 0);
+    }
+    let entry = entry_of(switch, table, keys.clone(), values);
+    let objects = switch.objects_mut();
+    match objects.get(table, &keys, 0) {
+        Ok(_) => objects.modify(table, entry),
+        Err(_) => objects.insert(table, entry),
+    }
 }
 
 impl Rig {
@@ -142,11 +180,7 @@ impl Rig {
 
     /// Wraps a switch, which may have entries.
     pub fn of(switch: Switch, settings: RigSettings) -> Rig {
-        let own = SwitchAddress { mac: ethernet::Address([2, 0, 0, 0, 0, 1]), address: Ipv4Addr::new(10, 9, 1, 1) };
-        let place =
-            |server: usize| MemoryServerPort { address: address(server), port: PortId(FIRST_SERVER + server as u32) };
-        let mut config = ElasticConfig::new(own, (0..settings.servers).map(place).collect());
-        config.max_parked = settings.max_parked;
+        let config = config(settings);
         let mut random = SplitMix64::new(settings.seed);
         let secret = [random.next_u64(), random.next_u64()];
         let switch = ElasticSwitch::new(switch, &config, secret, Box::new(SplitMix64::new(random.next_u64())))
@@ -158,25 +192,18 @@ impl Rig {
 
     /// Writes the entry of a key, or deletes it if there are no values.
     pub fn write(&mut self, name: &str, key: u16, values: &[u16]) {
-        let table = table(&self.switch, name);
-        let keys = vec![KeyValue::Exact(Bits::new(u128::from(key), 16))];
-        let written = if values.is_empty() {
-            self.switch.objects_mut().delete(table, &keys, 0)
-        } else {
-            let entry = entry(&self.switch, table, key, values);
-            let objects = self.switch.objects_mut();
-            match objects.get(table, &keys, 0) {
-                Ok(_) => objects.modify(table, entry),
-                Err(_) => objects.insert(table, entry),
-            }
-        };
+        let written = write(&mut self.switch, name, exact(key), values);
         assert!(matches!(written, Ok(()) | Err(EntryError::NotFound)), "{written:?}");
     }
 
     /// Returns the values of an entry as the control plane reads them.
     pub fn read(&self, name: &str, key: u16) -> Option<Vec<u16>> {
-        let keys = [KeyValue::Exact(Bits::new(u128::from(key), 16))];
-        let installed = self.switch.objects().get(table(&self.switch, name), &keys, 0).ok()?;
+        self.read_entry(name, &exact(key))
+    }
+
+    /// Returns the values of an entry with any key as the control plane reads them.
+    pub fn read_entry(&self, name: &str, keys: &[KeyValue]) -> Option<Vec<u16>> {
+        let installed = self.switch.objects().get(table(&self.switch, name), keys, 0).ok()?;
         let ActionSpec::Direct(ActionCall { args, .. }) = installed.entry.action else { panic!("there is no profile") };
         Some(args.iter().map(|argument| argument.low_u64() as u16).collect())
     }

@@ -7,7 +7,7 @@ use v1model::Executor;
 use crate::rig::{Rig, RigSettings, entry, plain_switch, table};
 
 /// Runs a test in all ways.
-fn in_all_ways(settings: RigSettings, test: impl Fn(Rig)) {
+pub fn in_all_ways(settings: RigSettings, test: impl Fn(Rig)) {
     for executor in [Executor::Interpreter, Executor::Jit] {
         for in_place in [false, true] {
             test(Rig::new(RigSettings { executor, in_place, ..settings }));

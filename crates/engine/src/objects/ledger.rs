@@ -8,13 +8,15 @@
 //!   packets ── lookup ──> table: the entries that the owner has added for them <── answers ──────────┘
 //! ```
 //!
-//! A change takes the entry out of the table at once, so that no later packet finds the old one.
+//! A change takes the entry out of the table at once, so that no later packet finds the old one. In a table with an
+//! `lpm` element, the owner adds entries of whole addresses, and a change of a prefix takes out all below it.
 
 use std::collections::BTreeMap;
 
-use ir::{KeyValue, TableId};
+use ir::{ElasticPrefix, ElasticSettings, KeyValue, TableId};
 
 use super::control::ControlChange;
+use super::row_tables::with_prefix_last;
 use super::{ActionCall, ActionSpec, EntryError, Objects, TableEntry, TableState};
 use crate::tables::Handle;
 
@@ -23,26 +25,52 @@ use crate::tables::Handle;
 pub struct LedgerChange {
     /// The table.
     pub table: TableId,
-    /// The key: its elements, each in whole bytes, the most significant first.
+    /// The key: its elements, each in whole bytes, the most significant first. An `lpm` element is the last.
     pub key: Vec<u8>,
+    /// Length of the prefix, if the table has an `lpm` element.
+    pub prefix_length: Option<u32>,
     /// The action that the entry has now; `None` if it was deleted.
     pub call: Option<ActionCall>,
+}
+
+/// The entries of an `@elastic` table.
+#[derive(Debug)]
+struct Ledger {
+    state: TableState,
+    prefix: Option<ElasticPrefix>,
+    /// Number of entries, where a prefix counts as the cells that it takes at most.
+    counted: u64,
 }
 
 /// The entries of all `@elastic` tables, and the changes that their owner has not taken.
 #[derive(Debug, Default)]
 pub(super) struct Ledgers {
-    tables: BTreeMap<TableId, TableState>,
+    tables: BTreeMap<TableId, Ledger>,
     changes: Vec<LedgerChange>,
 }
 
-/// Returns the key of an entry: its elements, each in whole bytes, the most significant first.
-fn key_bytes(keys: &[KeyValue]) -> Vec<u8> {
-    let exact = |key: &KeyValue| match key {
-        KeyValue::Exact(value) => value.to_be_bytes(),
-        _ => unreachable!("the keys of @elastic tables are exact"),
-    };
-    keys.iter().flat_map(exact).collect()
+impl Ledger {
+    /// Returns the number of entries as which one with these values counts.
+    fn count_of(&self, keys: &[KeyValue]) -> u64 {
+        let length = prefix_length(keys);
+        self.prefix.as_ref().zip(length).map_or(1, |(prefix, length)| prefix.entries_of(length))
+    }
+
+    /// Returns the change of an entry.
+    fn change(&self, table: TableId, keys: &[KeyValue], call: Option<ActionCall>) -> LedgerChange {
+        let values = keys.iter().map(|key| match key {
+            KeyValue::Exact(value) | KeyValue::Lpm(value, _) => value.to_be_bytes(),
+            _ => unreachable!("the keys of @elastic tables are exact, except for one prefix"),
+        });
+        let element = self.prefix.as_ref().map(|prefix| prefix.element);
+        let key = with_prefix_last(values.collect(), element).concat();
+        LedgerChange { table, key, prefix_length: prefix_length(keys), call }
+    }
+}
+
+/// Returns the length of the prefix among the values of a key.
+fn prefix_length(keys: &[KeyValue]) -> Option<u32> {
+    keys.iter().find_map(|key| if let KeyValue::Lpm(_, length) = key { Some(*length) } else { None })
 }
 
 /// Returns the call of an entry of a table without a profile.
@@ -55,27 +83,28 @@ fn call_of(action: &ActionSpec) -> ActionCall {
 
 impl Objects {
     /// Moves the entries of these tables to ledgers. All of them count as changes.
-    pub(super) fn open_ledgers(&mut self, tables: impl Iterator<Item = TableId>) {
-        for table in tables {
+    pub(super) fn open_ledgers(&mut self, tables: Vec<ElasticSettings>) {
+        for ElasticSettings { table, prefix, .. } in tables {
             let state = self.control().tables[table].clone();
             let handles: Vec<Handle> = state.entries.handles().collect();
             handles.iter().for_each(|handle| self.change(ControlChange::Take(table, *handle)));
+            let mut ledger = Ledger { state, prefix, counted: 0 };
             let ledgers = self.ledgers.get_or_insert_default();
             for handle in handles {
-                let entry = state.entry(handle);
-                let (key, call) = (key_bytes(&entry.keys), Some(call_of(&entry.action)));
-                ledgers.changes.push(LedgerChange { table, key, call });
+                let entry = ledger.state.entry(handle);
+                ledger.counted += ledger.count_of(&entry.keys);
+                ledgers.changes.push(ledger.change(table, &entry.keys, Some(call_of(&entry.action))));
             }
-            ledgers.tables.insert(table, state);
+            ledgers.tables.insert(table, ledger);
         }
     }
 
     /// Returns the state with the entries that the control plane wrote.
     pub(super) fn written_entries(&self, table: TableId) -> &TableState {
-        self.ledger(table).unwrap_or(&self.control().tables[table])
+        self.ledger(table).map_or(&self.control().tables[table], |ledger| &ledger.state)
     }
 
-    fn ledger(&self, table: TableId) -> Option<&TableState> {
+    fn ledger(&self, table: TableId) -> Option<&Ledger> {
         self.ledgers.as_ref()?.tables.get(&table)
     }
 
@@ -97,15 +126,24 @@ impl Objects {
 
     /// Adds a checked entry to a ledger.
     pub(super) fn insert_into_ledger(&mut self, table: TableId, entry: &TableEntry) -> Result<(), EntryError> {
-        let ledger = self.written_entries(table);
-        if ledger.backend.find(&entry.keys, entry.priority).is_some() {
+        let ledger = self.ledger(table).expect("the table has a ledger");
+        let state = &ledger.state;
+        if state.backend.find(&entry.keys, entry.priority).is_some() {
             return Err(EntryError::Duplicate);
         }
-        if ledger.len() as u64 >= ledger.capacity {
-            return Err(EntryError::Full(ledger.capacity));
+        let more = ledger.count_of(&entry.keys);
+        if ledger.counted + more > state.capacity {
+            return Err(if more == 1 {
+                EntryError::Full(state.capacity)
+            } else {
+                EntryError::NoCells(more, state.capacity)
+            });
         }
         let now_ns = self.now_ns;
-        self.change_ledger(table, &entry.keys, Some(call_of(&entry.action)), |ledger| ledger.add(entry, false, now_ns));
+        self.change_ledger(table, &entry.keys, Some(call_of(&entry.action)), |ledger| {
+            ledger.state.add(entry, false, now_ns);
+            ledger.counted += more;
+        });
         Ok(())
     }
 
@@ -115,7 +153,7 @@ impl Objects {
             self.written_entries(table).backend.find(&entry.keys, entry.priority).ok_or(EntryError::NotFound)?;
         let now_ns = self.now_ns;
         self.change_ledger(table, &entry.keys, Some(call_of(&entry.action)), |ledger| {
-            ledger.replace(handle, entry, now_ns);
+            ledger.state.replace(handle, entry, now_ns);
         });
         Ok(())
     }
@@ -123,7 +161,10 @@ impl Objects {
     /// Removes an entry from a ledger.
     pub(super) fn take_from_ledger(&mut self, table: TableId, handle: Handle) {
         let keys = self.written_entries(table).entries.keys(handle);
-        self.change_ledger(table, &keys, None, |ledger| _ = ledger.take(handle));
+        self.change_ledger(table, &keys, None, |ledger| {
+            ledger.state.take(handle);
+            ledger.counted -= ledger.count_of(&keys);
+        });
     }
 
     fn change_ledger(
@@ -131,12 +172,14 @@ impl Objects {
         table: TableId,
         keys: &[KeyValue],
         call: Option<ActionCall>,
-        change: impl FnOnce(&mut TableState),
+        change: impl FnOnce(&mut Ledger),
     ) {
-        let key = key_bytes(keys);
         let ledgers = self.ledgers.as_mut().expect("the table has a ledger");
-        change(ledgers.tables.get_mut(&table).expect("the table has a ledger"));
-        ledgers.changes.push(LedgerChange { table, key: key.clone(), call });
-        self.remove_entry_with_key(table, &key);
+        let ledger = ledgers.tables.get_mut(&table).expect("the table has a ledger");
+        change(ledger);
+        let change = ledger.change(table, keys, call);
+        let (key, prefix_length) = (change.key.clone(), change.prefix_length);
+        ledgers.changes.push(change);
+        self.remove_entries_under(table, &key, prefix_length);
     }
 }

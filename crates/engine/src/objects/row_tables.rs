@@ -6,7 +6,7 @@
 //! stores have granted the row, or have answered that there is none.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
+use std::ops::{Bound, Range};
 
 use bits::Bits;
 use cranelift_entity::SecondaryMap;
@@ -57,6 +57,8 @@ struct TableGroup {
     /// The action of all entries of each; empty if entries have actions of their own.
     actions: Vec<ActionId>,
     key_widths: Vec<u32>,
+    /// The `lpm` element of the key, if it has one. It is the last element of a row's key.
+    prefix: Option<usize>,
     data_widths: Vec<u32>,
     rows: Vec<KnownRow>,
     free: Vec<u32>,
@@ -93,9 +95,12 @@ impl RowTables {
         for settings in program.elastic_tables().unwrap_or_default() {
             let group = tables.groups.len() as u32;
             tables.of_table[settings.table] = Membership { group, makes_rows: false };
+            let prefix = settings.prefix.map(|prefix| prefix.element);
+            let widths = program.tables[settings.table].keys.iter().map(|key| key.width).collect();
             tables.groups.push(TableGroup {
                 tables: vec![settings.table],
-                key_widths: program.tables[settings.table].keys.iter().map(|key| key.width).collect(),
+                key_widths: with_prefix_last(widths, prefix),
+                prefix,
                 ..TableGroup::default()
             });
         }
@@ -127,7 +132,7 @@ impl RowTables {
     fn missed(&mut self, table: TableId, key: &[Bits]) -> Option<StateRow> {
         let Membership { group: number, makes_rows } = self.of_table[table];
         let group = self.groups.get_mut(number as usize)?;
-        let key: RowKey = key.iter().flat_map(Bits::to_be_bytes).collect();
+        let key = group.row_key(key);
         if key.is_empty() {
             return None;
         }
@@ -140,10 +145,50 @@ impl RowTables {
     }
 }
 
+/// Moves the `lpm` element of a key, if it has one, to its end.
+pub(super) fn with_prefix_last<T>(mut elements: Vec<T>, prefix: Option<usize>) -> Vec<T> {
+    if let Some(prefix) = prefix {
+        let element = elements.remove(prefix);
+        elements.push(element);
+    }
+    elements
+}
+
 impl TableGroup {
-    /// Returns the values of a key; `None` if it has another length.
+    /// Returns the key of a row.
+    fn row_key(&self, key: &[Bits]) -> RowKey {
+        let Some(prefix) = self.prefix else { return key.iter().flat_map(Bits::to_be_bytes).collect() };
+        let exact = key.iter().enumerate().filter(|(at, _)| *at != prefix).map(|(_, value)| value);
+        exact.chain(key.get(prefix)).flat_map(Bits::to_be_bytes).collect()
+    }
+
+    /// Returns the values of a key; `None` if it has another length. An `lpm` element matches all its bits.
     fn key_values(&self, key: &[u8]) -> Option<Vec<KeyValue>> {
-        Some(Bits::list_from_be_bytes(&self.key_widths, key)?.into_iter().map(KeyValue::Exact).collect())
+        let mut values: Vec<KeyValue> =
+            Bits::list_from_be_bytes(&self.key_widths, key)?.into_iter().map(KeyValue::Exact).collect();
+        if let Some(prefix) = self.prefix
+            && let Some(KeyValue::Exact(value)) = values.pop()
+        {
+            let width = value.width();
+            values.insert(prefix, KeyValue::Lpm(value, width));
+        }
+        Some(values)
+    }
+
+    /// Returns the indices of the rows whose keys have a prefix of this length, or that have this key if there is none.
+    fn rows_under(&self, key: &[u8], prefix_length: Option<u32>) -> Vec<u32> {
+        let Some((length, width)) = prefix_length.zip(self.key_widths.last()) else {
+            return self.by_key.get(key).copied().into_iter().collect();
+        };
+        // The last key that has the prefix: the bits after it are ones.
+        let mut last = RowKey::from_slice(key);
+        let spare = width - length;
+        for (at, byte) in last.iter_mut().rev().enumerate().take(spare.div_ceil(8) as usize) {
+            let ones = (spare - 8 * at as u32).min(8);
+            *byte |= (0xffu32 >> (8 - ones)) as u8;
+        }
+        let bounds = (Bound::Included(key), Bound::Included(&last[..]));
+        self.by_key.range::<[u8], _>(bounds).map(|(_, index)| *index).collect()
     }
 
     /// Returns the index of a key's row.
@@ -208,7 +253,7 @@ impl Objects {
     }
 
     /// Returns the key of a row of tables: the elements of the tables' keys, each in whole bytes, the most significant
-    /// first. `None` if it is a row of arrays.
+    /// first. An `lpm` element is the last. `None` if it is a row of arrays.
     pub fn row_key(&self, row: StateRow) -> Option<&[u8]> {
         Some(&self.row_tables()?.known(row)?.key)
     }
@@ -284,17 +329,20 @@ impl Objects {
         let (table, Some(keys)) = (group.tables[0], group.key_values(&known.key)) else { return false };
         let entry = TableEntry::new(keys, 0, call.action, call.args);
         let Ok(entry) = self.checked_entry(table, entry) else { return false };
-        // The ledger has the same entry, so there is room.
+        // The owner bounds the number of entries that it adds. With prefixes it may exceed the table's size.
         self.change(ControlChange::Add(table, Box::new(entry), false, self.now_ns));
         self.set_table_row_state(row, RowState::Shared);
         true
     }
 
-    /// Removes the entry with this key that was added for packets, if there is one.
-    pub(super) fn remove_entry_with_key(&mut self, table: TableId, key: &[u8]) {
-        let Some(group) = self.row_tables().map(|tables| tables.of_table[table].group) else { return };
-        if let Some(row) = self.row_with_key(group, key) {
-            self.remove_row_entries(row);
+    /// Removes the entries that were added for packets, and that a change of this key affects: those whose keys have
+    /// the prefix, or the one with this key if the table has no `lpm` element.
+    pub(super) fn remove_entries_under(&mut self, table: TableId, key: &[u8], prefix_length: Option<u32>) {
+        let Some(tables) = self.row_tables() else { return };
+        let number = tables.of_table[table].group;
+        let Some(group) = tables.groups.get(number as usize) else { return };
+        for index in group.rows_under(key, prefix_length) {
+            self.remove_row_entries(StateRow { group: number, index: u64::from(index) });
         }
     }
 

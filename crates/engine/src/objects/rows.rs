@@ -199,7 +199,7 @@ impl Objects {
             undo: Vec::new(),
         }));
         self.renew_array_addresses();
-        self.open_ledgers(program.elastic_tables().unwrap_or_default().into_iter().map(|settings| settings.table));
+        self.open_ledgers(program.elastic_tables().unwrap_or_default());
     }
 
     /// Whether there is a row of registers with this name.

@@ -267,6 +267,11 @@ impl Topology {
         self.ports(switch).into_iter().filter_map(server).collect()
     }
 
+    /// Returns the memory servers, by their indices among the hosts.
+    pub fn all_memory_servers(&self) -> impl Iterator<Item = usize> {
+        (0..self.hosts.len()).filter(|host| self.hosts[*host].memory.is_some())
+    }
+
     /// Returns the stores, by their indices among the hosts, from the head of their chain to its tail.
     pub fn stores(&self) -> std::ops::Range<usize> {
         self.machines()..self.hosts.len() - usize::from(self.chain.is_some())

@@ -27,8 +27,8 @@ pub fn check_supported(scenario: &Scenario, topology: &Topology, is_isolated: bo
             Node::Host(at) => Some(topology.hosts[at].name.as_str()),
             Node::Switch(_) => None,
         };
-        // Stores and their operator are processes.
-        let is_member = matches!(planned.node, Node::Host(at) if topology.hosts[at].is_store);
+        // Stores, their operator and memory servers are processes.
+        let is_member = matches!(planned.node, Node::Host(at) if !topology.has_traffic(at));
         match (planned.fault, host) {
             (Fault::Crash | Fault::Restart, Some(name)) if !is_member => {
                 let help = "set its link down instead: down = [\"h1\", \"s1\"]";

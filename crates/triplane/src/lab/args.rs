@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueHint};
 
+use crate::memory::args::MemoryServeArgs;
+
 pub const AFTER_HELP: &str = "\
 A network of P4 switches on this machine, from one file:
   triplane lab new fat-tree --k 4 > lab.toml   generate a topology
@@ -64,11 +66,12 @@ pub enum LabCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Crash a switch or a store: it stops, and its state is lost. Neighbours of a switch see their ports go down.
+    /// Crash a switch, a store or a memory server: it stops, and its state is lost. Neighbours of a switch see their
+    /// ports go down.
     Fail(NodeArgs),
-    /// Restart a crashed switch in its initial state, or a store.
+    /// Restart a crashed switch in its initial state, a store, or a memory server with empty memory.
     Heal(NodeArgs),
-    /// Suspend the process of a store or, with --isolate, of a switch (SIGSTOP).
+    /// Suspend the process of a store, of a memory server or, with --isolate, of a switch (SIGSTOP).
     Suspend(NodeArgs),
     /// Let a suspended process continue.
     Resume(NodeArgs),
@@ -91,6 +94,9 @@ pub enum LabCommand {
     /// Run the operator of a network's stores; `daemon` starts this.
     #[command(hide = true)]
     Operator(OperatorMainArgs),
+    /// Run one memory server of a network; `daemon` starts this.
+    #[command(hide = true)]
+    Memory(MemoryServeArgs),
 }
 
 /// `triplane lab up`
@@ -263,7 +269,7 @@ pub struct NodeArgs {
     /// The network.
     #[command(flatten)]
     pub lab: NameArgs,
-    /// The switch, the store, or `operator`.
+    /// The switch, the store, the memory server, or `operator`.
     pub node: String,
 }
 

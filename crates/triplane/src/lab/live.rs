@@ -19,9 +19,10 @@ use lab_live::{
     RunDirectory, StartedLab, client,
 };
 use p4runtime_server::Pipeline;
-use resilient_switch::{InBandSwitch, replicated_groups};
+use resilient_switch::replicated_groups;
 use switch::BuildError;
 use v1model::{Executor, Switch};
+use v1model_runtime::LiveSwitch;
 
 use super::args::{
     DaemonArgs, DownArgs, LinkArgs, LinkState, LiveArgs, NameArgs, NodeArgs, PcapArgs, RunArgs, SwitchMainArgs, UpArgs,
@@ -30,7 +31,7 @@ use super::members;
 use super::network::{Live, Network, Wanted};
 use super::relaunch::ChildArguments;
 use super::{report, simulate};
-use crate::control::FIXED_BY_STORES;
+use crate::control::{FIXED_BY_MEMORY, FIXED_BY_STORES};
 use crate::load::{self, ARCHITECTURE};
 use crate::output::{Failure, Output};
 use crate::signals::flag_signals;
@@ -46,7 +47,7 @@ impl From<LabError> for Failure {
 }
 
 impl LiveNetwork for Network {
-    type Switch = InBandSwitch<Switch>;
+    type Switch = LiveSwitch<Switch>;
 
     fn topology(&self) -> &Topology {
         &self.topology
@@ -70,11 +71,14 @@ impl LiveNetwork for Network {
         if self.replication.is_some() { Network::read_cluster(self, directory) } else { Ok(()) }
     }
 
-    fn switch(&self, switch: usize, seed: u64) -> InBandSwitch<Switch> {
+    fn switch(&self, switch: usize, seed: u64) -> LiveSwitch<Switch> {
         self.live_switch(switch, seed)
     }
 
-    fn switch_for(&self, at: usize, seed: u64, program: Arc<Program>) -> Result<InBandSwitch<Switch>, BuildError> {
+    fn switch_for(&self, at: usize, seed: u64, program: Arc<Program>) -> Result<LiveSwitch<Switch>, BuildError> {
+        if self.remote_tables.has(at) {
+            return Err(FIXED_BY_MEMORY.into());
+        }
         match &self.replication {
             Some(replication) if replication.has(at) => return Err(FIXED_BY_STORES.into()),
             Some(_) if replicated_groups(&program).is_ok() => {
@@ -82,7 +86,7 @@ impl LiveNetwork for Network {
             }
             _ => {}
         }
-        Ok(self.connect(at, Network::switch_for(self, at, seed, program)?))
+        Ok(self.connect(at, Network::switch_for(self, at, seed, program)?).into())
     }
 
     fn pipeline(&self, switch: usize) -> Option<Pipeline> {

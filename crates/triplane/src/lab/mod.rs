@@ -30,6 +30,7 @@ mod writes;
 use lab::Shape;
 use lab::generate::{NetworkKind, generate};
 
+use crate::memory;
 use crate::output::{Failure, Output};
 use args::{LabArgs, LabCommand, NewArgs, NewKind};
 
@@ -61,6 +62,7 @@ pub fn run(args: &LabArgs, output: &Output) -> Result<(), Failure> {
         LabCommand::Switch(args) => live::switch(args, output),
         LabCommand::Store(args) => members::run_store(args, output),
         LabCommand::Operator(args) => members::run_operator(args, output),
+        LabCommand::Memory(args) => memory::run_lab_server(args, output),
     }
 }
 

@@ -8,6 +8,7 @@ use std::sync::{Arc, OnceLock};
 
 use compiler::CompiledProgram;
 use diagnostics::{Diagnostic, Diagnostics, FileId, SourceMap, Span};
+use elastic_switch::EntryForm;
 use lab::routes::ShortestPaths;
 use lab::{End, Entries, Node, SwitchProgram, Topology};
 use lab_live::{ControllerEndpoint, LabError};
@@ -16,7 +17,7 @@ use resilient_store::Cluster;
 use resilient_switch::{InBandSwitch, replicated_groups};
 use switch::PortId;
 use v1model::{CPU_PORT, Config, Executor, Image, Switch};
-use v1model_runtime::simulated;
+use v1model_runtime::{LiveSwitch, simulated};
 
 use super::args::TopologyArgs;
 use super::members;
@@ -24,6 +25,7 @@ use super::remote_tables::{RemoteTables, UndersizedServer};
 use super::replication::{Replication, Unreachable};
 use super::writes::Writes;
 use crate::load::{self, Loader, PLACEHOLDER, ProgramArgs};
+use crate::memory;
 use crate::output::{Failure, Output, counted};
 
 /// The largest port number of a switch.
@@ -186,8 +188,14 @@ impl Network {
     }
 
     /// Creates a switch of a live lab in its initial state, connected to the stores.
-    pub fn live_switch(&self, at: usize, seed: u64) -> InBandSwitch<Switch> {
-        self.connect(at, self.switch(at, seed))
+    pub fn live_switch(&self, at: usize, seed: u64) -> LiveSwitch<Switch> {
+        let switch = self.switch(at, seed);
+        match self.remote_tables.config(at) {
+            Some(config) => {
+                memory::wrap(switch, config).unwrap_or_else(|error| panic!("it was planned: {error}")).into()
+            }
+            None => self.connect(at, switch).into(),
+        }
     }
 
     /// Connects a switch of a live lab to its stores.
@@ -309,15 +317,25 @@ impl Reader<'_> {
         None
     }
 
+    /// Reports tables in the memory of servers whose prefixes take too many cells.
+    fn check_prefixes(&mut self, span: Span, ready: &Ready) {
+        for form in EntryForm::all(&ready.program) {
+            let entries = ready.entries.tables.iter().filter(|entry| entry.table == form.settings.table);
+            let counted = entries.map(|entry| form.count_of(&entry.keys)).sum();
+            if let Err(error) = form.check_count(counted) {
+                self.finding(
+                    span,
+                    error.to_string(),
+                    "a prefix counts as the cells that it may take (docs/elastic.md)",
+                );
+            }
+        }
+    }
+
     /// Plans the tables in the memory of servers.
     fn remote_tables(&mut self, topology: &Topology, switches: &BTreeMap<usize, Ready>, is_live: bool) -> RemoteTables {
         let mut planned = RemoteTables::default();
         let Some(first) = topology.hosts.iter().find(|host| host.memory.is_some()) else { return planned };
-        if is_live {
-            let help = "run it with `triplane lab sim`, or `triplane memory serve` beside `triplane run --memory`";
-            self.finding(first.span, "live labs have no memory servers".to_owned(), help);
-            return planned;
-        }
         if !topology.stores().is_empty() {
             let help = "use two labs: one with stores, the other with memory servers";
             self.finding(first.span, "a lab cannot have stores and memory servers together yet".to_owned(), help);
@@ -334,6 +352,7 @@ impl Reader<'_> {
                     self.diagnostics.push(warning.help(help));
                 }
                 (true, Some(_)) => {
+                    self.check_prefixes(topology.switches[*at].span, ready);
                     for UndersizedServer { host, needed } in
                         planned.add(topology, *at, &ready.program).err().unwrap_or_default()
                     {
@@ -344,6 +363,9 @@ impl Reader<'_> {
                 }
                 (_, None) => {}
             }
+        }
+        if is_live {
+            planned.set_live_times();
         }
         planned
     }

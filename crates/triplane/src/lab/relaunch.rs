@@ -83,6 +83,11 @@ impl ProcessArguments for ChildArguments {
                 words.extend(["operator".into(), option("--name", lab)]);
                 return words;
             }
+            ProcessRole::MemoryServer { interface, address, memory } => {
+                words.extend(["memory".into(), option("--port", interface), option("--address", &address.to_string())]);
+                words.push(option("--memory", &memory.to_string()));
+                return words;
+            }
             ProcessRole::Traffic { lab } => {
                 words.extend(["play".into(), option("--name", lab)]);
                 if let Some(scenario) = &self.scenario {
@@ -157,7 +162,14 @@ mod tests {
             panic!("the process of the operator is `lab operator`")
         };
         assert_eq!(operator.name, "l");
+        let (address, memory) = (std::net::Ipv4Addr::new(10, 9, 0, 1), "64MiB".parse().expect("a size"));
+        let server = ProcessRole::MemoryServer { interface: "eth0", address, memory };
+        let LabCommand::Memory(server) = subcommand(&given, server) else {
+            panic!("the process of a memory server is `lab memory`")
+        };
+        assert_eq!((server.port.as_str(), server.address, server.memory), ("eth0", address, memory));
     }
+
     #[test]
     fn values_that_begin_with_a_hyphen_reach_the_processes_as_values() {
         let given = ["--program=-x.p4", "--scenario=--interpret", "--", "--isolate"];

@@ -15,6 +15,7 @@ use v1model_runtime::simulated::Simulated;
 use wire::roce::Mtu;
 
 use super::simulated_memory::SimulatedMemory;
+use crate::memory;
 use crate::output::grouped;
 
 /// Maximum number of connections of a memory server.
@@ -71,6 +72,16 @@ impl RemoteTables {
         Ok(())
     }
 
+    /// Adapts the settings of all switches to real time.
+    pub fn set_live_times(&mut self) {
+        self.switches.values_mut().for_each(memory::set_live_times);
+    }
+
+    /// Returns the settings of a switch whose tables lie in the memory of servers.
+    pub fn config(&self, switch: usize) -> Option<&ElasticConfig> {
+        self.switches.get(&switch)
+    }
+
     /// Whether the tables of a switch lie in the memory of servers.
     pub fn has(&self, switch: usize) -> bool {
         self.switches.contains_key(&switch)
@@ -122,10 +133,10 @@ impl RemoteTables {
 
 /// Returns the numbers of a table. Lookups count keys, not packets: those that wait for a key share one.
 fn table(switch: &str, counts: &ElasticCounts, resident: usize) -> Value {
-    let ElasticCounts { table, entries, queued_changes, table_counts, lookups, cache, is_settled } = counts;
+    let ElasticCounts { table, entries, kept, queued_changes, table_counts, lookups, cache, is_settled } = counts;
     json!({
         "switch": switch, "table": table, "entries": entries, "settled": is_settled, "queued": queued_changes,
-        "resident": resident,
+        "resident": resident, "kept": kept,
         "lookups": lookups.begun, "local": table_counts.local, "reads": table_counts.reads,
         "writes": table_counts.writes, "blocks": table_counts.blocks, "retries": table_counts.retries,
         "invalid": table_counts.invalid, "admitted": cache.admitted,

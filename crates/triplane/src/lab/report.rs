@@ -198,13 +198,14 @@ pub fn status(name: &str, status: &Value) -> String {
         }
     }
     let stores = stores(&list(&status["stores"]));
+    let memory = memory_servers(&list(&status["memory"]));
     let hosts: Vec<String> = list(&status["hosts"])
         .iter()
         .map(|host| format!("{}  {}  at {}\n", text(&host["name"]), text(&host["address"]), text(&host["at"])))
         .collect();
     let up = status["up_s"].as_f64().unwrap_or(0.0);
     let mut all = format!("lab {name}, up for {}\n\n{}", duration((up * 1e9) as u64), aligned(&rows, &[2, 5, 6, 7]));
-    for part in [stores, notes, drops].iter().filter(|part| !part.is_empty()) {
+    for part in [stores, memory, notes, drops].iter().filter(|part| !part.is_empty()) {
         all.push_str(&format!("\n{part}"));
     }
     format!("{all}\n{}", hosts.concat())
@@ -218,11 +219,7 @@ fn stores(stores: &[Value]) -> String {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let mut rows = vec![["store", "", "role", "rows", "process", "address", "at", ""].map(str::to_owned)];
     for store in stores {
-        let state = match (store["failed"] == true, store["suspended"] == true) {
-            (true, _) => "failed",
-            (false, true) => "suspended",
-            (false, false) => "up",
-        };
+        let state = process_state(store);
         let number = |value: &Value| value.as_u64().map_or_else(String::new, grouped);
         let pid = store["pid"].as_u64().map_or_else(String::new, |pid| pid.to_string());
         rows.push([
@@ -237,6 +234,31 @@ fn stores(stores: &[Value]) -> String {
         ]);
     }
     aligned(&rows, &[3, 4])
+}
+
+/// Formats the memory servers of a live network.
+fn memory_servers(servers: &[Value]) -> String {
+    if servers.is_empty() {
+        return String::new();
+    }
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let mut rows = vec![["memory server", "", "lends", "process", "address", "at", ""].map(str::to_owned)];
+    for server in servers {
+        let pid = server["pid"].as_u64().map_or_else(String::new, |pid| pid.to_string());
+        let (state, why) = (process_state(server).to_owned(), text(&server["why"]));
+        let [name, memory, address, at] = ["name", "memory", "address", "at"].map(|key| text(&server[key]));
+        rows.push([name, state, memory, pid, address, at, why]);
+    }
+    aligned(&rows, &[2, 3])
+}
+
+/// Returns the state of a process that serves switches.
+fn process_state(process: &Value) -> &'static str {
+    match (process["failed"] == true, process["suspended"] == true) {
+        (true, _) => "failed",
+        (false, true) => "suspended",
+        (false, false) => "up",
+    }
 }
 
 /// Describes the drops of a switch by reason and place, as the summary of `triplane run` does.

@@ -6,7 +6,8 @@ mod notices;
 use std::net::Ipv4Addr;
 
 use ::privileges::KeptAccess;
-use elastic_switch::{ElasticConfig, ElasticSwitch, MemoryServerPort, ServerCounts, SwitchAddress};
+use elastic_switch::{ElasticConfig, ElasticError, ElasticSwitch, MemoryServerPort, ServerCounts, SwitchAddress};
+use lab_live::DaemonConnection;
 use memory_server::{MemoryServer, ServeError};
 use ports::{PortKind, PortSpec};
 use rdma::{MemoryNodeConfig, NumberSource, RequesterConfig};
@@ -48,8 +49,8 @@ pub fn run(args: &MemoryArgs, output: &Output) -> Result<(), Failure> {
     }
 }
 
-/// Lends memory until Ctrl-C, and prints what was done.
-fn serve(args: &MemoryServeArgs, output: &Output) -> Result<(), Failure> {
+/// Opens the port of a memory server.
+fn open(args: &MemoryServeArgs) -> Result<MemoryServer, Failure> {
     let spec =
         PortSpec::parse(&format!("1={}", args.port), u16::MAX).map_err(|error| Failure::Usage(error.to_string()))?;
     if matches!(spec.kind, PortKind::Pcap { .. }) {
@@ -64,11 +65,16 @@ fn serve(args: &MemoryServeArgs, output: &Output) -> Result<(), Failure> {
         bytes: args.memory.bytes(),
         connections: args.connections.into(),
     };
-    let name = port.name().to_owned();
-    let mut server = MemoryServer::new(port, config, Box::new(KernelRandom));
+    Ok(MemoryServer::new(port, config, Box::new(KernelRandom)))
+}
+
+/// Lends memory until Ctrl-C, and prints what was done.
+fn serve(args: &MemoryServeArgs, output: &Output) -> Result<(), Failure> {
+    let mut server = open(args)?;
     privileges::restrict(&KeptAccess::default(), args.show_privileges, output)?;
     let stop = signals::stop_on_signals()?;
     let bytes = grouped(args.memory.bytes());
+    let name = server.port();
     output.note(&format!("lending {bytes} bytes as {} on {name}; press Ctrl-C to stop", args.address));
     server.serve(&stop)?;
     let (counts, (connections, lent)) = (server.node().counts(), server.node().lent());
@@ -82,16 +88,37 @@ fn serve(args: &MemoryServeArgs, output: &Output) -> Result<(), Failure> {
     ))
 }
 
+/// Runs the hidden `triplane lab memory`: the process of one memory server.
+pub fn run_lab_server(args: &MemoryServeArgs, output: &Output) -> Result<(), Failure> {
+    let mut daemon = DaemonConnection::from_stdout()?;
+    let mut server = open(args)?;
+    privileges::restrict(&KeptAccess::default(), false, output)?;
+    let stop = signals::stop_on_signals()?;
+    daemon.report_ready()?;
+    Ok(server.serve(&stop)?)
+}
+
+/// Adapts the settings of a switch with tables in the memory of servers to real time.
+pub fn set_live_times(config: &mut ElasticConfig) {
+    config.requester = RequesterConfig { timeout_ns: TIMEOUT_NS, ..RequesterConfig::default() };
+    config.retry_ns = 5 * TIMEOUT_NS;
+}
+
+/// Wraps a switch of a live network. Its secret and its numbers come from the kernel's generator.
+///
+/// # Errors
+/// If its tables cannot lie in the memory of servers.
+pub fn wrap(switch: Switch, config: &ElasticConfig) -> Result<ElasticSwitch<Switch>, ElasticError> {
+    ElasticSwitch::new(switch, config, [random_number(), random_number()], Box::new(KernelRandom))
+}
+
 /// Puts the tables of a switch into the memory of servers. `own` is the switch's address among them.
 pub fn connect(switch: Switch, own: Ipv4Addr, servers: &[ServerArg]) -> Result<ElasticSwitch<Switch>, Failure> {
     let own = SwitchAddress::of(own);
     let place = |server: &ServerArg| MemoryServerPort { address: server.address, port: PortId(server.port) };
     let mut config = ElasticConfig::new(own, servers.iter().map(place).collect());
-    config.requester = RequesterConfig { timeout_ns: TIMEOUT_NS, ..RequesterConfig::default() };
-    config.retry_ns = 5 * TIMEOUT_NS;
-    let secret = [random_number(), random_number()];
-    ElasticSwitch::new(switch, &config, secret, Box::new(KernelRandom))
-        .map_err(|error| Failure::Usage(error.to_string()))
+    set_live_times(&mut config);
+    wrap(switch, &config).map_err(|error| Failure::Usage(error.to_string()))
 }
 
 /// Describes the lookups of each table, and the requests to each server, one line each.

@@ -492,3 +492,23 @@ fn clients_keep_their_servers_while_memory_servers_come_back_empty() {
     let no_entry = [("scenario.toml", "entries = \"moved.json\"\n", "")];
     misses("elastic-balancer", &no_entry, "scenario.toml", &["delivered of `moved`"]);
 }
+
+#[test]
+fn the_longest_route_wins_while_memory_servers_come_back_empty() {
+    let (compiled, interpreted) = (results("elastic-router", "scenario.toml"), interpreted("elastic-router"));
+    for results in [&compiled, &interpreted] {
+        let (table, _) = memory(results);
+        let packets: u64 =
+            ["longest", "default", "other", "moved"].iter().map(|it| number(traffic(results, it), "sent")).sum();
+        let (lookups, reads) = (number(table, "lookups"), number(table, "reads"));
+        assert!(lookups <= packets && lookups > packets - packets / 50, "{table:#}, {packets} packets");
+        assert_eq!(reads, 3 * lookups + number(table, "retries"), "a window of each length: {table:#}");
+        let of = |name| number(table, name);
+        // The default route stays in the switch.
+        assert_eq!((of("entries"), of("kept"), of("dropped"), of("local")), (6, 1, 0, 0), "{table:#}");
+        assert_eq!(table["settled"], true, "{table:#}");
+    }
+    // Without the longer prefix, the shorter one of the same customer leads elsewhere.
+    let other = [("longer.json", "10.1.2.0/24", "10.1.3.0/24")];
+    misses("elastic-router", &other, "scenario.toml", &["delivered of `moved`"]);
+}

@@ -5,6 +5,7 @@ use std::time::Instant;
 use p4runtime_proto::v1;
 use ports::namespace::{Namespace, NamespaceError, veth_with_queues};
 use ports::{AfPacketPort, Port};
+use serde_json::json;
 use testing::lock::LIVE_TRAFFIC;
 
 use crate::privileges::assert_unprivileged;
@@ -75,6 +76,17 @@ fn mistakes_about_memory_are_one_sentence() {
     let sizes = "5,000 entries in 7,464 cells of 24 bytes (key 2, record 3); a READ has 8 cells, 192 bytes";
     assert!(checked.contains(sizes), "{checked}");
     assert!(!run(&mut triplane(&["check", &plain])).ok().stdout.contains("elastic"));
+    let prefixes = directory.write("prefixes.p4", prefixes(""));
+    let checked = run(&mut triplane(&["check", &prefixes])).ok().stdout;
+    let reads = "cells of 24 bytes (key 3, record 3); a READ has 8 cells, 192 bytes; a lookup has one READ for each prefix \
+                 length in use, at most 17; a copy";
+    assert!(checked.contains(reads), "{checked}");
+}
+
+/// Returns the program with keys that are prefixes.
+fn prefixes(lengths: &str) -> String {
+    let program = PROGRAM.replace("hdr.request.key : exact", "hdr.request.key : lpm");
+    program.replace("cache = \"0\"", &format!("cache = \"0\"{lengths}"))
 }
 
 #[test]
@@ -101,10 +113,24 @@ fn labs_report_memory_servers_that_they_cannot_use() {
     let stores = "[stores.a]\n[[links]]\nends = [\"a\", \"s1:3\"]\n";
     refused(simulated(&lab("values", "1MiB", stores)), "a lab cannot have stores and memory servers together yet");
     let path = lab("values", "1MiB", "");
-    refused(run(&mut triplane(&["lab", "up", &path])), "live labs have no memory servers");
     assert!(simulated(&path).ok().stdout.contains("m1  lends 179,304 bytes"));
     let idle = simulated(&lab("plain", "1MiB", "")).ok();
     assert!(idle.stderr.contains("`m1` lends memory that nobody uses"), "{idle:?}");
+    // 40 prefixes of 128 cells each.
+    directory.write("prefixes.p4", prefixes(", lengths = \"8, 16\""));
+    let entry = |number: u32| {
+        format!(
+            "{{\"table\": \"I.values\", \"match\": {{\"hdr.request.key\": [{}, 9]}}, \"action_name\": \"I.answer\", \
+             \"action_params\": {{\"value\": 1}}}}",
+            number << 7
+        )
+    };
+    let entries: Vec<String> = (0..40).map(entry).collect();
+    directory.write("many.json", format!("{{\"table_entries\": [{}]}}", entries.join(",\n")));
+    let many = lab("prefixes", "1MiB", "");
+    let text = std::fs::read_to_string(&many).expect("it was written");
+    directory.write("lab.toml", text.replace("[defaults]\n", "[defaults]\nentries = \"many.json\"\n"));
+    refused(simulated(&many), "the prefixes of table I.values count as 5120 entries, and its size is 5000");
 }
 
 /// A client, a switch, and two memory servers at its ports 2 and 3.
@@ -265,4 +291,47 @@ fn entries_are_looked_up_in_the_memory_of_servers_that_die_and_return() {
     let reads: u64 = served.split(' ').next().and_then(|reads| reads.replace(',', "").parse().ok()).expect("a number");
     assert!(reads >= 100, "{served}");
     drop(second);
+}
+
+#[test]
+fn a_controller_writes_prefixes_and_the_longest_one_answers() {
+    let _alone = testing::lock(LIVE_TRAFFIC);
+    let network = match Network::new() {
+        Err(error @ NamespaceError::Refused { .. }) => return testing::skip(&error.to_string()),
+        network => network.expect("a network"),
+    };
+    let directory = Directory::new();
+    let path = directory.write("prefixes.p4", prefixes(", lengths = \"8, 16\""));
+    let checked = run(&mut triplane(&["check", &path, "--json"])).ok().json();
+    let table = &checked["elastic"][0];
+    assert_eq!((&table["most_reads"], &table["prefix_lengths"]), (&json!(2), &json!([8, 16])), "{checked:#}");
+    let server = network.start_server(0);
+    let mut command = network.switch.command(triplane(&[]).get_program()).expect("a command in a namespace");
+    command.args(["run", &path, "--port", "1=p1", "--port", "2=p2", "--memory", "10.9.0.1@2"]);
+    let mut switch = Running::start(command.args(["--p4runtime", "127.0.0.1:9559"]));
+    switch.wait_for("press Ctrl-C to stop");
+    let ctl = |verb: &str, entry: &str| network.control(&["ctl", verb, "I.values", entry]);
+    ctl("insert", "hdr.request.key=0x0100/8 -> answer(value=1)").ok();
+    assert_eq!(network.ask(0x1ff..0x201), [1, 0xffff]);
+    // Two cells of 16 bits.
+    ctl("insert", "hdr.request.key=0x0102/15 -> answer(value=2)").ok();
+    ctl("insert", "hdr.request.key=0x0102/16 -> answer(value=3)").ok();
+    assert_eq!(network.ask(0x101..0x105), [1, 3, 2, 1]);
+    ctl("modify", "hdr.request.key=0x0102/15 -> answer(value=4)").ok();
+    ctl("delete", "hdr.request.key=0x0102/16").ok();
+    assert_eq!(network.ask(0x101..0x105), [1, 4, 4, 1]);
+    let entries = network.control(&["ctl", "entries", "I.values"]).ok().stdout;
+    assert!(entries.contains("/15") && !entries.contains("/16"), "{entries}");
+    ctl("delete", "hdr.request.key=0x0100/8").ok();
+    assert_eq!(network.ask(0x101..0x105), [0xffff, 4, 4, 0xffff]);
+    // A prefix of 8 bits takes one cell, and one of 9 bits 128 of 16 bits.
+    let fill = |address: u32| ctl("insert", &format!("hdr.request.key={address:#x}/9 -> answer(value=5)"));
+    (0..39).for_each(|number| drop(fill(number << 7 | 0x8000).ok()));
+    let refused = fill(0x7000);
+    assert!(refused.stderr.contains("counts as 128 of the table's 5000 entries, and fewer are left"), "{refused:?}");
+    assert_eq!(network.ask(0x8000..0x8001), [5]);
+    switch.signal("INT");
+    let done = switch.wait().ok();
+    assert!(done.stdout.contains("I.values: 40 entries"), "{done:?}");
+    drop(server);
 }

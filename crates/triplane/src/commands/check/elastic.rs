@@ -18,18 +18,30 @@ pub fn to_text(program: &Program) -> String {
         _ = writeln!(
             text,
             "elastic table {}: at most {} entries in {} cells of {} bytes (key {key}, record {record}); a READ has {} \
-             cells, {} bytes; a copy takes {} bytes; the switch caches {} entries",
+             cells, {} bytes; {}a copy takes {} bytes; the switch caches {} entries",
             form.name,
             grouped(form.settings.entries.into()),
             grouped(layout.cells().into()),
             layout.form().cell_bytes(),
             layout.window(),
             layout.read_bytes(),
+            reads(&form),
             grouped(layout.copy_bytes(layout.cells())),
             grouped(form.settings.cache.into()),
         );
     }
     text
+}
+
+/// Returns the number of READs of a lookup as text, if it is not one.
+fn reads(form: &EntryForm) -> String {
+    let Some(prefix) = &form.settings.prefix else { return String::new() };
+    let most = form.keys().most_reads();
+    if prefix.has_all_lengths() {
+        return format!("a lookup has one READ for each prefix length in use, at most {most}; ");
+    }
+    let lengths: Vec<String> = prefix.lengths.iter().map(u32::to_string).collect();
+    format!("a lookup has at most {most} READs, of the prefix lengths {}; ", lengths.join(", "))
 }
 
 /// Returns the tables as JSON: an empty list for a program without elastic tables.
@@ -45,6 +57,8 @@ pub fn to_json(program: &Program) -> Value {
             "cell_bytes": layout.form().cell_bytes(),
             "window": layout.window(),
             "read_bytes": layout.read_bytes(),
+            "most_reads": form.keys().most_reads(),
+            "prefix_lengths": form.settings.prefix.as_ref().map(|prefix| &prefix.lengths),
             "copy_bytes": layout.copy_bytes(layout.cells()),
             "cache": form.settings.cache,
         })
