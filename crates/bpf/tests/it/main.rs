@@ -1,0 +1,7 @@
+//! The integration tests of `bpf`, in one binary, so that their dependencies are linked once.
+
+mod kernel;
+mod machine;
+mod programs;
+mod rig;
+mod router;
