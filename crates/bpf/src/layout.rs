@@ -7,9 +7,10 @@
 //!
 //! All offsets are in bytes. A count of packets and bytes takes two words.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use ir::{CounterId, LocId, MatchKind, Program, Table, TableId};
+use ir::{CounterId, Entry, KeyValue, LocId, MatchKind, Program, Table, TableId};
 use tables::flat::{FlatExact, FlatPrefixes};
 
 use crate::Options;
@@ -48,6 +49,26 @@ pub(crate) enum Search {
     None,
     Exact(FlatExact),
     Prefixes(FlatPrefixes),
+    /// A few constant entries, which the code compares one by one: see [`chain`].
+    Chain,
+}
+
+/// Maximum number of entries of a chain.
+const MAX_CHAIN: usize = 8;
+
+/// Returns the entries of a table in the order in which a key is compared with them, if they are few and constant: by
+/// priority, then by the length of the prefix, then as in the program. Their records have the numbers from 1 on.
+pub(crate) fn chain(table: &Table) -> Option<Vec<&Entry>> {
+    if !table.const_entries || table.records_hits() || table.entries.len() > MAX_CHAIN {
+        return None;
+    }
+    let prefix = |entry: &Entry| {
+        let lengths = entry.keys.iter().map(|key| if let KeyValue::Lpm(_, length) = key { *length } else { 0 });
+        lengths.max().unwrap_or(0)
+    };
+    let mut entries: Vec<&Entry> = table.entries.iter().collect();
+    entries.sort_by_key(|entry| Reverse((entry.priority, prefix(entry))));
+    Some(entries)
 }
 
 /// The places of a table.
@@ -98,6 +119,7 @@ fn search(program: &Program, table: &Table, capacity: u32) -> Result<Search, Rea
         keys if is_narrow && keys.len() <= MAX_KEYS && keys.iter().all(|key| key.kind == MatchKind::Exact) => {
             Ok(Search::Exact(FlatExact::new(keys.len(), capacity)))
         }
+        _ if is_narrow && chain(table).is_some() => Ok(Search::Chain),
         _ => Err(Reason::TableKey),
     }
 }
@@ -179,7 +201,7 @@ impl Layout {
         let params = table.actions.iter().map(|action| program.actions[action.action].params.len());
         let record_words = 1 + params.max().unwrap_or(0) as u32;
         let words = match search {
-            Search::None => 0,
+            Search::None | Search::Chain => 0,
             Search::Exact(shape) => shape.words(),
             Search::Prefixes(shape) => shape.words(),
         };

@@ -8,7 +8,7 @@ use ir::{CounterId, KeyValue, LocId, Program, TableId};
 use tables::flat::PrefixWriter;
 
 use crate::emit::PORT_LENGTH_SHIFT;
-use crate::layout::{Layout, Search, TableLayout};
+use crate::layout::{Layout, Search, TableLayout, chain};
 
 /// The state of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +70,14 @@ fn fill_table(
     objects: &Objects,
 ) -> Option<()> {
     write_record(table, region, program, id, 0, objects.default_action(id))?;
+    if table.search == Search::Chain {
+        let entries = chain(&program.tables[id])?;
+        return (1..).zip(entries).try_for_each(|(number, entry)| {
+            let action = program.tables[id].actions.get(entry.action as usize)?.action;
+            let call = ActionCall { action, args: entry.args.clone() };
+            write_record(table, region, program, id, number, &call)
+        });
+    }
     let end = table.words as usize / 8;
     let mut prefixes = match table.search {
         Search::Prefixes(shape) => Some((PrefixWriter::new(shape), &region[end..end + shape.words()])),

@@ -1,12 +1,12 @@
 //! Emits lookups and the actions that they select.
 
-use ir::{CounterId, Expr, SlotId, TableId};
+use ir::{CounterId, Expr, Key, KeyValue, SlotId, TableId};
 use tables::flat::{CHILD_BITS, CHILD_SHIFT, FlatExact, FlatPrefixes, NODE_BITS, NODE_WORDS, PROBES, hash_step};
 
 use super::scratch::Word;
 use super::{Emitter, R0, R1, R2, R3, R4, Reason};
 use crate::asm::{Alu, Cond, Instruction, Label, MapRef, Reg, Size};
-use crate::layout::{Search, TableLayout};
+use crate::layout::{Search, TableLayout, chain};
 
 impl Emitter<'_> {
     pub(super) fn table_problem(&self, table: TableId) -> Option<Reason> {
@@ -94,10 +94,58 @@ impl Emitter<'_> {
             .collect();
         match layout.search {
             Search::None => {}
+            Search::Chain => self.compare_entries(table, &words, record),
             Search::Exact(shape) => self.search_exact(&shape, layout.words, &words, record),
             Search::Prefixes(shape) => self.search_prefixes(&shape, layout.words, words[0], record),
         }
         self.give_back(words.len() as u32);
+    }
+
+    /// Compares the key with constant entries.
+    fn compare_entries(&mut self, table: TableId, key: &[Word], record: Word) {
+        let table = &self.program.tables[table];
+        let end = self.code.label();
+        for (number, entry) in (1..).zip(chain(table).unwrap_or_default()) {
+            let others = self.code.label();
+            for ((part, word), value) in table.keys.iter().zip(key).zip(&entry.keys) {
+                self.compare_value(part, *word, value, others);
+            }
+            self.store_imm(record, number);
+            self.jump(end);
+            self.bind(others);
+        }
+        self.bind(end);
+    }
+
+    /// Jumps unless an element of the key matches a value.
+    fn compare_value(&mut self, key: &Key, word: Word, value: &KeyValue, others: Label) {
+        if *value == KeyValue::Any {
+            return;
+        }
+        self.load_word(R1, word);
+        match value {
+            KeyValue::Any => {}
+            KeyValue::Exact(value) => self.jump_if_number(Cond::Ne, R1, value.low_u64(), others),
+            KeyValue::Lpm(_, 0) => {}
+            KeyValue::Lpm(value, length) => {
+                self.shift_right(R1, key.width - length);
+                self.jump_if_number(Cond::Ne, R1, value.low_u64() >> (key.width - length), others);
+            }
+            KeyValue::Ternary(value, mask) => {
+                self.number(R2, mask.low_u64());
+                self.alu(Alu::And, R1, R2);
+                self.jump_if_number(Cond::Ne, R1, value.low_u64(), others);
+            }
+            KeyValue::Range(low, high) if key.signed => {
+                self.sign_extend(R1, key.width);
+                self.jump_if_number(Cond::SLt, R1, low.sign_extend(64).low_u64(), others);
+                self.jump_if_number(Cond::SGt, R1, high.sign_extend(64).low_u64(), others);
+            }
+            KeyValue::Range(low, high) => {
+                self.jump_if_number(Cond::Lt, R1, low.low_u64(), others);
+                self.jump_if_number(Cond::Gt, R1, high.low_u64(), others);
+            }
+        }
     }
 
     /// [`FlatExact::lookup`]
