@@ -19,6 +19,7 @@
 pub mod asm;
 mod disassemble;
 mod emit;
+mod header_order;
 pub mod helper;
 mod layout;
 pub mod machine;

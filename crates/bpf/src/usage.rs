@@ -6,6 +6,7 @@ use engine::Step;
 use ir::{Body, BodyId, Expr, HashInput, HeaderId, HeaderRef, LValue, Match, Op, Program, SlotId, TableId, Terminator};
 
 use crate::Pass;
+use crate::header_order::keeps_headers;
 
 /// The uses of storage in the bodies that a pass runs.
 #[derive(Debug, Default)]
@@ -21,6 +22,8 @@ pub(crate) struct Usage {
     pub bodies: BTreeSet<BodyId>,
     /// Headers that a body changes that also emits, and perhaps emits before.
     pub changed_by_deparser: BTreeSet<HeaderId>,
+    /// Whether every packet leaves with the headers that it came with.
+    pub keeps_headers: bool,
 }
 
 impl Usage {
@@ -38,6 +41,7 @@ impl Usage {
         }
         let bodies = usage.bodies.iter().map(|body| &program.bodies[*body]);
         usage.changed_by_deparser = bodies.filter(|body| emits(body)).flat_map(changed_headers).collect();
+        usage.keeps_headers = keeps_headers(program, pass, &usage);
         usage
     }
 
@@ -159,11 +163,13 @@ impl Usage {
     }
 }
 
-fn ops(body: &Body) -> impl Iterator<Item = &Op> {
+/// Returns all operations of a body.
+pub(crate) fn ops(body: &Body) -> impl Iterator<Item = &Op> {
     body.blocks.values().flat_map(|block| &block.instrs).map(|instr| &instr.op)
 }
 
-fn emits(body: &Body) -> bool {
+/// Whether a body emits headers.
+pub(crate) fn emits(body: &Body) -> bool {
     ops(body).any(|op| matches!(op, Op::Emit(_)))
 }
 

@@ -18,9 +18,11 @@ impl Emitter<'_> {
     /// Ends the first phase of a packet that passed all steps. The checks here are the last that can hand over.
     pub(super) fn leave(&mut self) {
         // The outgoing headers are the incoming ones, in place.
-        self.load_word(R1, Word::OUT);
-        self.load_word(R2, Word::CURSOR);
-        self.hand_over_if(Cond::Ne, R1, R2, Reason::HeaderLayout);
+        if !self.usage.keeps_headers {
+            self.load_word(R1, Word::OUT);
+            self.load_word(R2, Word::CURSOR);
+            self.hand_over_if(Cond::Ne, R1, R2, Reason::HeaderLayout);
+        }
         self.load_word(R1, Word::PORT);
         self.jump_if(Cond::Ge, R1, self.layout.options.ports as i32, self.slow);
         self.alu(Alu::Lsh, R1, 3);

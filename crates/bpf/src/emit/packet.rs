@@ -201,6 +201,9 @@ impl<'p> Emitter<'p> {
     /// Emits a header: it must lie in the packet where the outgoing packet has it.
     pub(super) fn emit_header(&mut self, header: &HeaderRef) {
         let HeaderRef::Header(header) = header else { return };
+        if self.usage.keeps_headers {
+            return;
+        }
         let (valid, place) = self.scratch.headers[header];
         let is_not_sent = self.code.label();
         self.load_word(R1, valid);
