@@ -7,7 +7,7 @@ use bpf::asm::Links;
 use ports::{KernelProgram, KernelRegion, KernelTargets};
 use rng::SplitMix64;
 
-use crate::rig::{PORTS, Rig};
+use crate::rig::{self, PORTS, Rig};
 
 /// A program of a rig in the kernel, with the region of its own.
 pub struct InKernel {
@@ -73,8 +73,7 @@ impl InKernel {
     /// Compares the regions, but for the scratch memory.
     pub fn compare_regions(&self, rig: &Rig) {
         let scratch = rig.compiled.layout.scratch_bytes() as usize / 8;
-        let words: Vec<u64> = self.region.words()[scratch..].iter().map(|word| word.load(Ordering::Relaxed)).collect();
-        assert_eq!(words, rig.shared_words());
+        assert_eq!(rig::shared(&self.region.words()[scratch..]), rig.shared_words());
     }
 }
 

@@ -133,10 +133,11 @@ impl Rig {
         machine::run(&self.code[port as usize], packet, environment)
     }
 
-    /// The words of the region that packets may change only at their commit.
+    /// The words of the region that packets may change only at their commit, up to the first megabytes: all counts,
+    /// except in large programs.
     pub fn shared_words(&self) -> Vec<u64> {
         let scratch = self.compiled.layout.scratch_bytes() as usize / 8;
-        self.region[scratch..].iter().map(|word| word.load(Ordering::Relaxed)).collect()
+        shared(&self.region[scratch..])
     }
 
     /// Runs a packet everywhere and compares.
@@ -241,6 +242,11 @@ impl Rig {
         let all: BTreeMap<_, _> = sites(&self.references[0]).into_iter().collect();
         assert_eq!(drops, all, "drops by reason and place");
     }
+}
+
+/// Returns the first words of a region behind its scratch memory.
+pub fn shared(words: &[AtomicU64]) -> Vec<u64> {
+    words.iter().take(1 << 18).map(|word| word.load(Ordering::Relaxed)).collect()
 }
 
 fn add(to: &mut BTreeMap<u32, [u64; 2]>, port: u32, bytes: u64) {
