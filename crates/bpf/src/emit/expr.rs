@@ -32,9 +32,8 @@ impl Emitter<'_> {
                 self.expr_problem(a)
             }
             Expr::Binary(op, a, b) => match op {
-                BinaryOp::AddSat | BinaryOp::SubSat | BinaryOp::AddSatSigned | BinaryOp::SubSatSigned => {
-                    Some(Reason::Saturation)
-                }
+                // The overflow of a signed number of 64 bits is not seen in 64 bits.
+                BinaryOp::AddSatSigned | BinaryOp::SubSatSigned if self.width(a) == 64 => Some(Reason::Saturation),
                 _ => self.expr_problem(a).or_else(|| self.expr_problem(b)),
             },
             Expr::Concat(a, b) => self.expr_problem(a).or_else(|| self.expr_problem(b)),
@@ -150,9 +149,51 @@ impl Emitter<'_> {
             BinaryOp::Div => return self.alu(Alu::Div, to, from),
             BinaryOp::Rem => return self.remainder(to, from),
             BinaryOp::Shl | BinaryOp::Shr | BinaryOp::ShrSigned => self.shift(op, to, from, width),
-            _ => unreachable!("comparisons are above, and saturation has a problem"),
+            BinaryOp::AddSat => return self.add_saturating(to, from, width),
+            BinaryOp::SubSat => return self.subtract_saturating(to, from),
+            BinaryOp::AddSatSigned => self.saturate_signed(Alu::Add, to, from, width),
+            BinaryOp::SubSatSigned => self.saturate_signed(Alu::Sub, to, from, width),
+            _ => unreachable!("comparisons are above"),
         }
         self.truncate(to, width);
+    }
+
+    /// The unsigned sum, at most the largest number.
+    fn add_saturating(&mut self, to: Reg, from: Reg, width: u32) {
+        let fits = self.code.label();
+        let largest = u64::MAX >> (64 - width);
+        self.alu(Alu::Add, to, from);
+        if width == 64 {
+            // A sum that wrapped is less than each operand.
+            self.jump_if(Cond::Ge, to, from, fits);
+        } else {
+            self.jump_if_number(Cond::Le, to, largest, fits);
+        }
+        self.number(to, largest);
+        self.bind(fits);
+    }
+
+    /// The unsigned difference, at least 0.
+    fn subtract_saturating(&mut self, to: Reg, from: Reg) {
+        let fits = self.code.label();
+        self.jump_if(Cond::Ge, to, from, fits);
+        self.alu(Alu::Mov, to, from);
+        self.bind(fits);
+        self.alu(Alu::Sub, to, from);
+    }
+
+    /// The signed sum or difference of numbers of less than 64 bits, between the least and the largest number.
+    fn saturate_signed(&mut self, alu: Alu, to: Reg, from: Reg, width: u32) {
+        let largest = (1i64 << (width - 1)) - 1;
+        self.sign_extend(to, width);
+        self.sign_extend(from, width);
+        self.alu(alu, to, from);
+        for (cond, bound) in [(Cond::SLe, largest), (Cond::SGe, -largest - 1)] {
+            let fits = self.code.label();
+            self.jump_if_number(cond, to, bound as u64, fits);
+            self.number(to, bound as u64);
+            self.bind(fits);
+        }
     }
 
     /// Sets a register to the result of a comparison.
