@@ -30,6 +30,7 @@ mod bit_string;
 mod interpreter;
 mod objects;
 mod packet;
+mod plan;
 pub mod tables;
 mod watch;
 
@@ -44,4 +45,5 @@ pub use objects::{
     TableEntry, UNACKNOWLEDGED_ROW, USES_PLACE, WeightedCall, ZEROS_PLACE, inline_arrays, record_places, use_time,
 };
 pub use packet::{HeaderState, PacketState, Preserved, Requested};
+pub use plan::{MAX_RESULTS, MayWait, Plan, Step, Unit};
 pub use watch::{Event, Watch, WriteTarget};

@@ -47,7 +47,7 @@ const MAX_WORDS: usize = 6;
 /// Number of packets that are scouted before the first of them runs.
 pub(crate) const BATCH: usize = 32;
 /// Maximum number of results in a row.
-pub(crate) const RESULTS: usize = 3;
+pub(crate) const RESULTS: usize = engine::MAX_RESULTS;
 
 /// Bit of [`Row::ended`] that is set if code specialised for the packet's parser path processed it to its end.
 pub(crate) const SPECIAL: u64 = 1 << 8;

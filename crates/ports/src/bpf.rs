@@ -31,8 +31,12 @@ pub(crate) enum StackSide {
 /// The map types used here.
 #[derive(Clone, Copy)]
 pub(crate) enum MapKind {
+    /// Values by index.
+    Array = 2,
     /// Numbers or bytes by index, one copy per processor, so that counting takes no lock.
     PerCpuArray = 6,
+    /// Interfaces by index.
+    Devices = 14,
     /// AF_XDP sockets by index.
     Sockets = 17,
 }
@@ -132,6 +136,14 @@ fn owned(descriptor: c_int) -> OwnedFd {
 
 /// Creates a map with keys of four bytes.
 pub(crate) fn create_map(kind: MapKind, value_len: u32, entries: u32) -> io::Result<OwnedFd> {
+    create_map_with(kind, value_len, entries, 0)
+}
+
+/// Flag of arrays: they can be mapped into the process (`BPF_F_MMAPABLE`, Linux 5.5).
+pub(crate) const MAPPABLE: u32 = 1 << 10;
+
+/// Creates a map with keys of four bytes and flags.
+pub(crate) fn create_map_with(kind: MapKind, value_len: u32, entries: u32, flags: u32) -> io::Result<OwnedFd> {
     #[repr(C)]
     struct Create {
         kind: u32,
@@ -140,7 +152,7 @@ pub(crate) fn create_map(kind: MapKind, value_len: u32, entries: u32) -> io::Res
         entries: u32,
         flags: u32,
     }
-    let mut create = Create { kind: kind as u32, key_len: 4, value_len, entries, flags: 0 };
+    let mut create = Create { kind: kind as u32, key_len: 4, value_len, entries, flags };
     // SAFETY: the layout is the command's, and it contains no address.
     unsafe { bpf(MAP_CREATE, &mut create) }.map(owned)
 }
@@ -193,6 +205,13 @@ pub(crate) fn load_xdp(program: &[u64], flags: u32) -> io::Result<OwnedFd> {
     load(XDP, program, flags, 0, c"Apache-2.0")
 }
 
+/// Loads an XDP program. The verifier writes its log to `log`: the reason of a refusal, or the number of instructions
+/// that it processed.
+pub(crate) fn load_xdp_logged(program: &[u64], is_verbose: bool, log: &mut [u8]) -> io::Result<OwnedFd> {
+    // `BPF_LOG_LEVEL1` and `BPF_LOG_STATS`.
+    load_with(XDP, program, 0, 0, c"Apache-2.0", (if is_verbose { 5 } else { 4 }, log))
+}
+
 /// Loads an XDP program bound to one interface, whose driver it may query about a packet (`BPF_F_XDP_DEV_BOUND_ONLY`,
 /// Linux 6.3). The kernel functions for that are available only to programs also offered under the GPL, as the few
 /// instructions of this crate are.
@@ -216,6 +235,17 @@ fn load(
     interface: c_int,
     license: &CStr,
 ) -> io::Result<OwnedFd> {
+    load_with((kind, attach), program, flags, interface, license, (0, &mut []))
+}
+
+fn load_with(
+    (kind, attach): (u32, u32),
+    program: &[u64],
+    flags: u32,
+    interface: c_int,
+    license: &CStr,
+    (log_level, log): (u32, &mut [u8]),
+) -> io::Result<OwnedFd> {
     #[repr(C)]
     struct Load {
         kind: u32,
@@ -238,9 +268,9 @@ fn load(
         instructions: program.len() as u32,
         program: program.as_ptr() as u64,
         license: license.as_ptr() as u64,
-        log_level: 0,
-        log_len: 0,
-        log: 0,
+        log_level,
+        log_len: log.len() as u32,
+        log: if log.is_empty() { 0 } else { log.as_mut_ptr() as u64 },
         kernel: 0,
         flags,
         name,
@@ -248,7 +278,7 @@ fn load(
         attach,
     };
     // SAFETY: the layout is the command's; the program has the given number of instructions, the licence is terminated
-    // by zero, and both live through the call.
+    // by zero, the log has the given length, and all live through the call.
     unsafe { bpf(PROG_LOAD, &mut load) }.map(owned)
 }
 
@@ -276,46 +306,57 @@ fn attach(program: BorrowedFd<'_>, interface: c_int, attach: u32, flags: u32) ->
     unsafe { bpf(LINK_CREATE, &mut link) }.map(owned)
 }
 
+#[derive(Default)]
+#[repr(C)]
+struct TestRun {
+    program: u32,
+    result: u32,
+    input_len: u32,
+    output_len: u32,
+    input: u64,
+    output: u64,
+    repeat: u32,
+    duration: u32,
+    context_len: u32,
+    context_out_len: u32,
+    context: u64,
+    context_out: u64,
+    flags: u32,
+    cpu: u32,
+    batch: u32,
+    padding: u32,
+}
+
 /// Runs a program on `repeat` copies of `frame`, which its verdict forwards as if they had just been received
 /// (`BPF_F_TEST_XDP_LIVE_FRAMES`, Linux 5.18). A signal ends it early with `EINTR`.
 pub(crate) fn run_live(program: BorrowedFd<'_>, frame: &[u8], repeat: u32) -> io::Result<()> {
-    #[repr(C)]
-    struct TestRun {
-        program: u32,
-        result: u32,
-        input_len: u32,
-        output_len: u32,
-        input: u64,
-        output: u64,
-        repeat: u32,
-        duration: u32,
-        context_len: u32,
-        context_out_len: u32,
-        context: u64,
-        context_out: u64,
-        flags: u32,
-        cpu: u32,
-        batch: u32,
-        padding: u32,
-    }
     let mut run = TestRun {
         program: program.as_raw_fd() as u32,
-        result: 0,
         input_len: frame.len() as u32,
-        output_len: 0,
         input: frame.as_ptr() as u64,
-        output: 0,
         repeat,
-        duration: 0,
-        context_len: 0,
-        context_out_len: 0,
-        context: 0,
-        context_out: 0,
         flags: 1 << 1,
-        cpu: 0,
         batch: 64,
-        padding: 0,
+        ..TestRun::default()
     };
     // SAFETY: the layout is the command's, and the input lives through the call and has the given length.
     unsafe { bpf(PROG_TEST_RUN, &mut run) }.map(drop)
+}
+
+/// Runs a program once on a copy of `frame`. Returns its verdict and the frame as it left it.
+pub(crate) fn run_once(program: BorrowedFd<'_>, frame: &[u8]) -> io::Result<(u32, Vec<u8>)> {
+    let mut output = vec![0; frame.len() + 512];
+    let mut run = TestRun {
+        program: program.as_raw_fd() as u32,
+        input_len: frame.len() as u32,
+        output_len: output.len() as u32,
+        input: frame.as_ptr() as u64,
+        output: output.as_mut_ptr() as u64,
+        repeat: 1,
+        ..TestRun::default()
+    };
+    // SAFETY: the layout is the command's; input and output live through the call and have the given lengths.
+    unsafe { bpf(PROG_TEST_RUN, &mut run) }?;
+    output.truncate(run.output_len as usize);
+    Ok((run.result, output))
 }

@@ -59,6 +59,8 @@
 //! and see a batch of changes at once. The data that handles refer to belong into the same version, or a reused handle
 //! would refer to the wrong data.
 //!
+//! [`flat`] has tables over the words of shared memory, for programs that cannot call this crate: those in the kernel.
+//!
 //! The crate knows nothing of programs, packets or actions. Entries come from the control plane and must have been
 //! checked: a key of the wrong length panics.
 
@@ -66,6 +68,7 @@ mod arena;
 pub mod classbench;
 mod dense;
 mod exact;
+pub mod flat;
 mod growth;
 mod hash;
 pub mod inline_lookup;

@@ -378,6 +378,10 @@ pub struct CheckArgs {
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub entries: Vec<PathBuf>,
 
+    /// Also tell which packets could be processed in the kernel, and which places of the program prevent it.
+    #[arg(long)]
+    pub kernel: bool,
+
     /// Print the diagnostics as JSON, for editors.
     #[arg(long)]
     pub json: bool,

@@ -1,6 +1,7 @@
 //! Runs `triplane check`: reports every mistake in a program, and in its entries file if one is given.
 
 mod elastic;
+mod kernel;
 mod resilient;
 
 use std::sync::Arc;
@@ -37,6 +38,9 @@ pub fn run(args: &CheckArgs, output: &Output) -> Result<(), Failure> {
         if let Some(program) = &program {
             found["resilient"] = resilient::to_json(program);
             found["elastic"] = elastic::to_json(program);
+            if args.kernel {
+                found["kernel"] = kernel::KernelReport::new(program).to_json();
+            }
         }
         output.print(&format!("{found:#}\n"))?;
     } else {
@@ -51,6 +55,9 @@ pub fn run(args: &CheckArgs, output: &Output) -> Result<(), Failure> {
         output.print(&format!("{}: {found}\n", args.program.program.display()))?;
         output.print(&program.as_deref().map(resilient::to_text).unwrap_or_default())?;
         output.print(&program.as_deref().map(elastic::to_text).unwrap_or_default())?;
+        if let Some(program) = program.as_deref().filter(|_| args.kernel) {
+            output.print(&kernel::KernelReport::new(program).to_text())?;
+        }
     }
     if let (None, Some(path)) = (&program, args.entries.first()) {
         let path = path.display();

@@ -5,6 +5,7 @@ mod bench;
 mod bmv2;
 mod bmv2_live;
 mod build;
+mod check_kernel;
 mod ctl;
 mod entries;
 mod examples;

@@ -30,6 +30,7 @@ mod idle;
 mod image;
 mod in_place;
 mod ingress;
+mod kernel;
 mod layout;
 mod packet;
 mod packet_switch;
@@ -59,6 +60,7 @@ use switch::{
 pub(crate) use config::drop_port_of;
 pub use config::{CPU_PORT, Config, DROP_PORT, Executor, MAX_PORT, WIDEST_PORT, drop_port, max_port};
 pub use image::Image;
+pub use kernel::kernel_pass;
 pub use layout::LoadError;
 pub use paths::{Path, PathCount, PathReason};
 pub use tiny::{EXECUTIONS_PER_SECOND, TinySettings};

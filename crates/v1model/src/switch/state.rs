@@ -287,6 +287,37 @@ fn between(program: &Program, layout: &Layout, drop_port: u32, may_wait: MayWait
     steps
 }
 
+/// Returns the steps of the parser.
+fn parse_steps(layout: &Layout) -> Vec<Step> {
+    let mut steps = vec![Step::Run(layout.blocks.parser)];
+    steps.extend(layout.standard.parser_error.map(Step::ErrorTo));
+    steps.push(Step::Measure);
+    steps
+}
+
+/// Returns the steps from the parser to the end of ingress.
+fn ingress_steps(layout: &Layout) -> Vec<Step> {
+    let mut steps: Vec<Step> = layout.standard.packet_length.map(Step::LengthTo).into_iter().collect();
+    steps.extend(parse_steps(layout));
+    steps.extend([Step::Run(layout.blocks.verify_checksum), Step::Run(layout.blocks.ingress)]);
+    steps
+}
+
+/// Returns the steps from egress to the deparser. `stop` ends those of a packet with requests.
+fn egress_steps(layout: &Layout, stop: Step) -> Vec<Step> {
+    let (blocks, drop) = (layout.blocks, Step::DropIf(layout.standard.egress_spec, u64::from(layout.drop_port)));
+    vec![Step::Run(blocks.egress), stop, drop, Step::Run(blocks.compute_checksum), Step::Run(blocks.deparser)]
+}
+
+/// Returns the steps of [`unit::WHOLE`], and the number of the step at which egress begins.
+pub(super) fn whole_steps(program: &Program, layout: &Layout, waiting: [MayWait; 2]) -> (Vec<Step>, usize) {
+    let mut whole = ingress_steps(layout);
+    whole.extend(between(program, layout, layout.drop_port, waiting[0]));
+    let egress_begins = whole.len();
+    whole.extend(egress_steps(layout, stop(waiting[1])));
+    (whole, egress_begins)
+}
+
 /// Indices of the inputs of [`unit::COPY`].
 pub(super) mod input {
     pub const EGRESS_PORT: usize = 0;
@@ -353,12 +384,7 @@ impl Machine {
         is_cancelled: &AtomicBool,
     ) -> Result<Machine, Unsupported> {
         let (blocks, standard, drop_port) = (layout.blocks, layout.standard, layout.drop_port);
-        let mut parse = vec![Step::Run(blocks.parser)];
-        parse.extend(standard.parser_error.map(Step::ErrorTo));
-        parse.push(Step::Measure);
-        let mut ingress: Vec<Step> = standard.packet_length.map(Step::LengthTo).into_iter().collect();
-        ingress.extend(parse.clone());
-        ingress.extend([Step::Run(blocks.verify_checksum), Step::Run(blocks.ingress)]);
+        let (parse, ingress) = (parse_steps(layout), ingress_steps(layout));
         let deparse = vec![Step::Run(blocks.compute_checksum), Step::Run(blocks.deparser)];
         let mut instrs = program.bodies.values().flat_map(|body| body.blocks.values()).flat_map(|block| &block.instrs);
         let requests_original =
@@ -378,14 +404,8 @@ impl Machine {
             true => [MayWait::default(); 2],
             false => waiting(program, layout, requests_original, copies_end),
         };
-        let egress = |stop| {
-            let drop = Step::DropIf(standard.egress_spec, u64::from(drop_port));
-            [vec![Step::Run(blocks.egress), stop, drop], deparse.clone()].concat()
-        };
-        let mut whole = ingress.clone();
-        whole.extend(between(program, layout, drop_port, waiting[0]));
-        let egress_begins = whole.len();
-        whole.extend(egress(stop(waiting[1])));
+        let egress = |stop| egress_steps(layout, stop);
+        let (whole, egress_begins) = whole_steps(program, layout, waiting);
         let unit = |steps, fresh, next: &[usize]| Unit { steps, fresh, next: next.to_vec(), ..Unit::default() };
         let is_multicast =
             standard.replicas.is_some() || standard.mcast_grp.is_some_and(|group| writes_early(program, layout, group));

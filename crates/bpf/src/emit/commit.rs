@@ -1,0 +1,212 @@
+//! Emits the ends of a packet: hand-over, commit, drop and redirect.
+
+use std::collections::BTreeMap;
+
+use ir::HeaderId;
+
+use super::packet::PLACE_MASK;
+use super::scratch::Word;
+use super::{CONTEXT, Emitter, PACKET, PACKET_END, R0, R1, R2, R3, R4, Reason};
+use crate::asm::{Alu, Cond, Instruction, MapRef, Reg, Size};
+use crate::helper;
+
+/// The state of a port in the region: 0 if its packets are handed over, else the index of the device plus 1, and above
+/// 32 bits the maximum length of a frame.
+pub(crate) const PORT_LENGTH_SHIFT: i32 = 32;
+
+impl Emitter<'_> {
+    /// Ends the first phase of a packet that passed all steps. The checks here are the last that can hand over.
+    pub(super) fn leave(&mut self) {
+        // The outgoing headers are the incoming ones, in place.
+        if !self.usage.keeps_headers {
+            self.load_word(R1, Word::OUT);
+            self.load_word(R2, Word::CURSOR);
+            self.hand_over_if(Cond::Ne, R1, R2, Reason::HeaderLayout);
+        }
+        self.load_word(R1, Word::PORT);
+        self.jump_if(Cond::Ge, R1, self.layout.options.ports as i32, self.slow);
+        self.alu(Alu::Lsh, R1, 3);
+        self.push(Instruction::LoadAddress(R2, MapRef::Region, self.layout.port_states));
+        self.alu(Alu::Add, R2, R1);
+        self.push(Instruction::Load(Size::B8, R1, R2, 0));
+        self.jump_if(Cond::Eq, R1, 0, self.slow);
+        self.alu(Alu::Mov, R2, R1);
+        self.alu(Alu::Rsh, R2, PORT_LENGTH_SHIFT);
+        self.load_word(R3, Word::LENGTH);
+        self.jump_if(Cond::Gt, R3, R2, self.slow);
+        self.push(Instruction::Alu32(Alu::Sub, R1, 1.into()));
+        self.store_word(Word::DEVICE, R1);
+        self.jump(self.forward);
+    }
+
+    /// Emits the second phase, and the other ends.
+    pub(super) fn commit(&mut self) {
+        self.bind(self.drop);
+        let effects = self.code.label();
+        self.jump(effects);
+        self.bind(self.forward);
+        self.store_fields();
+        self.jump(effects);
+        self.bind(effects);
+        // r4 = the length, for all counts
+        self.load_word(R4, Word::LENGTH);
+        self.count_received();
+        self.count_journal();
+        self.count_error();
+        let is_dropped = self.code.label();
+        self.load_word(R1, Word::VERDICT);
+        self.jump_if(Cond::Ne, R1, 0, is_dropped);
+        self.send();
+        self.bind(is_dropped);
+        self.count_drop();
+        self.store_imm(Word::BUSY, 0);
+        self.alu(Alu::Mov, R0, helper::XDP_DROP);
+        self.push(Instruction::Exit);
+        self.bind(self.abort);
+        self.store_imm(Word::BUSY, 0);
+        self.alu(Alu::Mov, R0, helper::XDP_ABORTED);
+        self.push(Instruction::Exit);
+        self.bind(self.slow);
+        self.store_imm(Word::BUSY, 0);
+        self.redirect_to_socket();
+    }
+
+    /// Sends the packet as it was received to the socket of its queue, or to the kernel's stack if there is none.
+    pub(super) fn redirect_to_socket(&mut self) {
+        const RX_QUEUE_INDEX: i16 = 16;
+        self.push(Instruction::Load(Size::B4, R2, CONTEXT, RX_QUEUE_INDEX));
+        self.push(Instruction::LoadMap(R1, MapRef::Sockets));
+        self.alu(Alu::Mov, R3, helper::XDP_PASS);
+        self.push(Instruction::Call(helper::REDIRECT_MAP));
+        self.push(Instruction::Exit);
+    }
+
+    /// Stores the fields that the program may have changed.
+    fn store_fields(&mut self) {
+        let mut written: BTreeMap<HeaderId, Vec<u32>> = BTreeMap::new();
+        for (header, field) in &self.usage.fields_written {
+            if self.scratch.fields.contains_key(&(*header, *field)) && self.scratch.headers.contains_key(header) {
+                written.entry(*header).or_default().push(*field);
+            }
+        }
+        for (header, fields) in written {
+            let is_not_sent = self.code.label();
+            let (valid, place) = self.scratch.headers[&header];
+            self.load_word(R1, valid);
+            self.jump_if(Cond::Eq, R1, 0, is_not_sent);
+            // A valid header that was never extracted is not emitted, or the packet would have been handed over. All
+            // others are emitted, as the emitted headers are all bytes that the parser consumed.
+            self.load_word(R0, place);
+            self.jump_if(Cond::Eq, R0, 0, is_not_sent);
+            // The verifier does not know what the parser has checked.
+            self.alu(Alu::Sub, R0, 1);
+            self.alu(Alu::And, R0, PLACE_MASK);
+            self.alu(Alu::Mov, R2, PACKET);
+            self.alu(Alu::Add, R2, R0);
+            self.alu(Alu::Mov, R0, R2);
+            self.alu(Alu::Add, R0, (self.program.layout(header).fixed_bits() / 8) as i32);
+            self.jump_if(Cond::Gt, R0, PACKET_END, self.abort);
+            for field in fields {
+                let word = self.scratch.fields[&(header, field)];
+                self.load_word(R1, word);
+                self.store_field(R2, header, field);
+            }
+            self.bind(is_not_sent);
+        }
+    }
+
+    /// Adds a packet of r4 bytes to the two words at a register.
+    fn add_packet(&mut self, at: Reg) {
+        self.alu(Alu::Mov, R0, 1);
+        self.push(Instruction::AtomicAdd(at, 0, R0));
+        self.push(Instruction::AtomicAdd(at, 8, R4));
+    }
+
+    fn count_received(&mut self) {
+        let end = self.code.label();
+        self.push(Instruction::LoadPort(R1));
+        self.jump_if(Cond::Ge, R1, self.layout.options.ports as i32, end);
+        self.add_at(R1, self.layout.received);
+        self.bind(end);
+    }
+
+    /// Adds a packet to the count with the index in a register, which has a bound.
+    fn add_at(&mut self, index: Reg, first: u32) {
+        self.alu(Alu::Lsh, index, 4);
+        self.push(Instruction::LoadAddress(R2, MapRef::Region, first));
+        self.alu(Alu::Add, R2, index);
+        self.add_packet(R2);
+    }
+
+    fn count_journal(&mut self) {
+        for (word, counter) in std::mem::take(&mut self.counts) {
+            let (first, size) = self.layout.counters[&counter];
+            let is_none = self.code.label();
+            self.load_word(R1, word);
+            self.jump_if(Cond::Eq, R1, 0, is_none);
+            self.alu(Alu::Sub, R1, 1);
+            self.jump_if_number(Cond::Ge, R1, size.into(), is_none);
+            self.add_at(R1, first);
+            self.bind(is_none);
+        }
+        for (word, table) in std::mem::take(&mut self.hits) {
+            let layout = self.layout.tables[&table];
+            let Some(first) = layout.counts else { continue };
+            let is_none = self.code.label();
+            self.load_word(R1, word);
+            self.jump_if(Cond::Eq, R1, 0, is_none);
+            self.jump_if_number(Cond::Gt, R1, layout.capacity.into(), is_none);
+            self.add_at(R1, first);
+            self.bind(is_none);
+        }
+    }
+
+    fn count_error(&mut self) {
+        let end = self.code.label();
+        let no_error = self.error_named("NoError");
+        self.load_word(R1, Word::ERROR);
+        self.jump_if(Cond::Eq, R1, no_error as i32, end);
+        self.jump_if(Cond::Ge, R1, self.layout.error_count as i32, end);
+        self.alu(Alu::Lsh, R1, 3);
+        self.push(Instruction::LoadAddress(R2, MapRef::Region, self.layout.errors));
+        self.alu(Alu::Add, R2, R1);
+        self.alu(Alu::Mov, R0, 1);
+        self.push(Instruction::AtomicAdd(R2, 0, R0));
+        self.bind(end);
+    }
+
+    /// Counts a drop at its place; places that the program does not have are the unknown one.
+    fn count_drop(&mut self) {
+        let (is_known, places) = (self.code.label(), self.layout.places);
+        self.alu(Alu::Mov, R1, 0);
+        if let Some(word) = self.pass.drop_site.and_then(|slot| self.read_slot(slot)) {
+            self.load_word(R1, word);
+        }
+        self.jump_if_number(Cond::Lt, R1, places.into(), is_known);
+        self.alu(Alu::Mov, R1, 0);
+        self.bind(is_known);
+        let is_by_ingress = self.code.label();
+        self.push(Instruction::LoadAddress(R2, MapRef::Region, self.layout.drops));
+        self.load_word(R3, Word::VERDICT);
+        self.jump_if(Cond::Eq, R3, 1, is_by_ingress);
+        self.alu(Alu::Add, R1, places as i32);
+        self.bind(is_by_ingress);
+        self.alu(Alu::Lsh, R1, 3);
+        self.alu(Alu::Add, R2, R1);
+        self.alu(Alu::Mov, R0, 1);
+        self.push(Instruction::AtomicAdd(R2, 0, R0));
+    }
+
+    /// Counts a packet that leaves, and redirects it.
+    fn send(&mut self) {
+        self.load_word(R1, Word::PORT);
+        self.jump_if(Cond::Ge, R1, self.layout.options.ports as i32, self.abort);
+        self.add_at(R1, self.layout.sent);
+        self.load_word(R2, Word::DEVICE);
+        self.store_imm(Word::BUSY, 0);
+        self.push(Instruction::LoadMap(R1, MapRef::Devices));
+        self.alu(Alu::Mov, R3, helper::XDP_ABORTED);
+        self.push(Instruction::Call(helper::REDIRECT_MAP));
+        self.push(Instruction::Exit);
+    }
+}

@@ -1,0 +1,450 @@
+//! Emits the code of a pass.
+//!
+//! ```text
+//! r6 the context   r7 start of the packet   r8 scratch memory   r9 end of the packet
+//! r1 to r5 values of expressions, r0 anything
+//! ```
+//!
+//! Slots, kept fields and all that must survive a join of paths are words of scratch memory. The verifier does not
+//! track memory of maps, so it need not tell paths apart that differ in these values only.
+
+mod body;
+mod checksum;
+mod commit;
+mod expr;
+mod packet;
+mod reason;
+mod scratch;
+mod table;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use engine::Step;
+use ir::{BodyKind, LocId, Program, SlotId, TableId};
+
+use crate::asm::{Alu, AsmError, Code, Cond, Instruction, Label, Links, MapRef, Operand, Reg, Size};
+use crate::layout::{Layout, MAX_SCRATCH_WORDS, Unsupported};
+use crate::usage::Usage;
+use crate::{Options, Pass, helper};
+pub(crate) use commit::PORT_LENGTH_SHIFT;
+pub use reason::Reason;
+use scratch::{Scratch, Word};
+
+const R0: Reg = Reg(0);
+const R1: Reg = Reg(1);
+const R2: Reg = Reg(2);
+const R3: Reg = Reg(3);
+const R4: Reg = Reg(4);
+const CONTEXT: Reg = Reg(6);
+const PACKET: Reg = Reg(7);
+const SCRATCH: Reg = Reg(8);
+const PACKET_END: Reg = Reg(9);
+
+/// Maximum number of instructions of a program. The verifier processes at most a million.
+const MAX_INSTRUCTIONS: usize = 200_000;
+
+/// A place at which the code hands packets over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct HandOver {
+    /// The place in the program; the unknown place if there is none.
+    pub loc: LocId,
+    /// The reason.
+    pub reason: Reason,
+}
+
+/// The code of a pass.
+#[derive(Clone, Debug)]
+pub struct Compiled {
+    code: Code,
+    /// The memory that the code uses.
+    pub layout: Layout,
+    /// The places at which packets are handed over, in order of their places in the program, each once.
+    pub hand_overs: Vec<HandOver>,
+    /// Whether some path leads to a port.
+    pub can_forward: bool,
+    /// Whether some path leads to a drop.
+    pub can_drop: bool,
+}
+
+impl Compiled {
+    /// Returns the tables that the code looks up, with the maximum number of their entries.
+    pub fn tables(&self) -> impl Iterator<Item = (TableId, u32)> {
+        self.layout.tables.iter().map(|(id, table)| (*id, table.capacity))
+    }
+
+    /// Encodes the code for one port.
+    ///
+    /// # Errors
+    /// [`AsmError`]: a kernel without long jumps cannot run the program.
+    pub fn encode(&self, links: &Links, has_long_jumps: bool) -> Result<Vec<u64>, AsmError> {
+        self.code.assemble(links, has_long_jumps)
+    }
+}
+
+/// Compiles a pass of a validated program.
+///
+/// # Errors
+/// [`Unsupported`].
+pub fn compile(program: &Program, pass: &Pass, options: Options) -> Result<Compiled, Unsupported> {
+    if program.has_rows() || program.tables.values().any(|table| table.waits_for_entries()) {
+        return Err(Unsupported::Elsewhere);
+    }
+    let usage = Usage::new(program, pass);
+    // The first emission finds the number of words that are needed.
+    let trial = Layout::new(program, &usage, options, MAX_SCRATCH_WORDS)?;
+    let mut emitter = Emitter::new(program, pass, &usage, &trial, Scratch::new(program, &usage));
+    emitter.pass()?;
+    let words = emitter.scratch_words()?;
+    let scratch = emitter.scratch.again();
+    let layout = Layout::new(program, &usage, options, words)?;
+    let mut emitter = Emitter::new(program, pass, &usage, &layout, scratch);
+    emitter.pass()?;
+    if !emitter.scratch.fits(words) {
+        return Err(Unsupported::Code(LocId::from_u32(0)));
+    }
+    Ok(emitter.finish(layout.clone()))
+}
+
+/// The state of an emission.
+struct Emitter<'p> {
+    program: &'p Program,
+    pass: &'p Pass,
+    usage: &'p Usage,
+    layout: &'p Layout,
+    scratch: Scratch,
+    code: Code,
+    /// Hands the packet over.
+    slow: Label,
+    /// Gives the packet up: the region is not as this code left it.
+    abort: Label,
+    /// Begins the commit of a packet that leaves.
+    forward: Label,
+    /// Begins the commit of a packet that is dropped.
+    drop: Label,
+    /// Places of hand-overs by the number of the instruction that jumps.
+    hand_overs: Vec<(usize, HandOver)>,
+    /// Counts of the journal: the word with the index plus 1, and the counter.
+    counts: Vec<(Word, ir::CounterId)>,
+    /// Hits of the journal: the word with the number of the record, and the table.
+    hits: Vec<(Word, TableId)>,
+    /// Number of bytes that the parser has consumed at this place.
+    cursor: u32,
+    /// Number of words for spilled values in use.
+    spilled: u32,
+    /// The place of the operation that is emitted.
+    loc: LocId,
+    parser_end: Option<Label>,
+    is_too_large: bool,
+}
+
+impl<'p> Emitter<'p> {
+    fn new(program: &'p Program, pass: &'p Pass, usage: &'p Usage, layout: &'p Layout, scratch: Scratch) -> Self {
+        let mut code = Code::default();
+        let (slow, abort, forward, drop) = (code.label(), code.label(), code.label(), code.label());
+        Emitter {
+            program,
+            pass,
+            usage,
+            layout,
+            scratch,
+            code,
+            slow,
+            abort,
+            forward,
+            drop,
+            hand_overs: Vec::new(),
+            counts: Vec::new(),
+            hits: Vec::new(),
+            cursor: 0,
+            spilled: 0,
+            loc: LocId::from_u32(0),
+            parser_end: None,
+            is_too_large: false,
+        }
+    }
+
+    /// Emits the whole program.
+    fn pass(&mut self) -> Result<(), Unsupported> {
+        self.begin();
+        let pass = self.pass;
+        for (number, step) in pass.steps.iter().enumerate() {
+            self.spilled = 0;
+            self.step(number, step);
+            if self.is_too_large || self.code.len() > MAX_INSTRUCTIONS {
+                return Err(Unsupported::Code(self.loc));
+            }
+        }
+        self.leave();
+        self.commit();
+        self.scratch_words().map(drop)
+    }
+
+    fn scratch_words(&self) -> Result<u32, Unsupported> {
+        self.scratch.words().ok_or(Unsupported::Code(LocId::from_u32(0)))
+    }
+
+    fn finish(mut self, layout: Layout) -> Compiled {
+        let kept = self.code.prune();
+        let reached: BTreeSet<HandOver> =
+            self.hand_overs.iter().filter(|(at, _)| kept[*at]).map(|(_, hand_over)| *hand_over).collect();
+        let can = |label| self.code.is_bound(label);
+        Compiled {
+            can_forward: can(self.forward),
+            can_drop: can(self.drop),
+            hand_overs: reached.into_iter().collect(),
+            layout,
+            code: self.code,
+        }
+    }
+
+    /// Finds the scratch memory of the processor and clears it.
+    fn begin(&mut self) {
+        let (has_cpu, is_busy) = (self.code.label(), self.code.label());
+        self.mov(CONTEXT, R1);
+        self.push(Instruction::Load(Size::B4, PACKET, CONTEXT, 0));
+        self.push(Instruction::Load(Size::B4, PACKET_END, CONTEXT, 4));
+        self.push(Instruction::Call(helper::PROCESSOR));
+        self.jump_if(Cond::Lt, R0, self.layout.options.cpus as i32, has_cpu);
+        // A processor without scratch memory, or a run that began during another one, hands over at once.
+        self.bind(is_busy);
+        self.redirect_to_socket();
+        self.bind(has_cpu);
+        self.push(Instruction::LoadAddress(SCRATCH, MapRef::Region, 0));
+        self.alu(Alu::Lsh, R0, self.layout.scratch_bytes.trailing_zeros() as i32);
+        self.alu(Alu::Add, SCRATCH, R0);
+        self.load_word(R0, Word::BUSY);
+        self.jump_if(Cond::Ne, R0, 0, is_busy);
+        self.store_imm(Word::BUSY, 1);
+        for word in self.scratch.cleared() {
+            self.store_imm(word, 0);
+        }
+        self.mov(R1, PACKET_END);
+        self.alu(Alu::Sub, R1, PACKET);
+        self.store_word(Word::LENGTH, R1);
+        self.store_imm(Word::OUT, 1);
+        let no_error = self.error_named("NoError");
+        self.store_imm(Word::ERROR, no_error as i32);
+        let ingress_port = self.pass.ingress_port;
+        if let Some(word) = self.read_slot(ingress_port) {
+            self.push(Instruction::LoadPort(R1));
+            self.truncate(R1, self.program.slots[ingress_port].width);
+            self.store_word(word, R1);
+        }
+    }
+
+    /// Emits one step.
+    fn step(&mut self, number: usize, step: &Step) {
+        self.loc = LocId::from_u32(0);
+        match *step {
+            Step::Run(body) => {
+                let end = self.code.label();
+                match self.program.bodies[body].kind {
+                    BodyKind::Parser => self.parser(body, end),
+                    BodyKind::Control | BodyKind::Action => self.control(body, end, end),
+                }
+                self.bind(end);
+            }
+            Step::ErrorTo(slot) => self.copy_word(slot, Word::ERROR),
+            Step::LengthTo(slot) => self.copy_word(slot, Word::LENGTH),
+            Step::Measure => {}
+            // The length changes only with the headers, and then the packet is handed over.
+            Step::PresentLengthTo(slot) => self.copy_word(slot, Word::LENGTH),
+            Step::StopUnless(slot, value) => self.stop_unless(slot, value),
+            Step::DropIf(slot, value) => {
+                let stays = self.code.label();
+                let verdict = if number < self.pass.egress_begins { 1 } else { 2 };
+                if let Some(word) = self.known_slot(slot) {
+                    self.load_word(R1, word);
+                    self.jump_unless_number(Cond::Eq, R1, value, stays);
+                    self.store_imm(Word::VERDICT, verdict);
+                    self.jump(self.drop);
+                    self.bind(stays);
+                }
+            }
+            // Packets that read the unknown slots are handed over where they do.
+            Step::Copy(to, from) => {
+                if self.read_slot(to).is_some()
+                    && !self.pass.unknown.contains(&to)
+                    && let Some(word) = self.known_slot(from)
+                {
+                    self.copy_word(to, word);
+                }
+            }
+            Step::Keep(index, slot) => {
+                if index == self.pass.egress_port
+                    && let Some(word) = self.known_slot(slot)
+                {
+                    self.load_word(R1, word);
+                    self.store_word(Word::PORT, R1);
+                }
+            }
+            Step::Set(slot, value) => {
+                if let Some(word) = self.read_slot(slot) {
+                    self.number(R1, value);
+                    self.truncate(R1, self.program.slots[slot].width);
+                    self.store_word(word, R1);
+                }
+            }
+            // The slots are among those with unknown values; requests are handed over where they are made.
+            Step::TimeTo(_) | Step::InputTo(..) | Step::StopIfRequested | Step::StopUnlessWaiting(_) => {}
+        }
+    }
+
+    /// Emits the end of packets whose slot has another value: they have several copies.
+    fn stop_unless(&mut self, slot: SlotId, value: u64) {
+        // A slot without a word is wide, and the program hands over where it writes to it.
+        let (Some(word), Some(loc)) = (self.read_slot(slot), self.place_of_other_value(slot, value)) else { return };
+        let goes_on = self.code.label();
+        self.load_word(R1, word);
+        self.jump_if_number(Cond::Eq, R1, value, goes_on);
+        self.loc = loc;
+        self.hand_over(Reason::Multicast);
+        self.bind(goes_on);
+    }
+
+    /// Returns a place at which the program gives a slot another value.
+    fn place_of_other_value(&self, slot: SlotId, value: u64) -> Option<LocId> {
+        let blocks = self.usage.bodies.iter().flat_map(|body| self.program.bodies[*body].blocks.values());
+        let mut instrs = blocks.flat_map(|block| &block.instrs);
+        let place = instrs.find(|instr| match &instr.op {
+            ir::Op::Assign(ir::LValue::Slot(to), ir::Expr::Const(given)) => *to == slot && given.low_u64() != value,
+            ir::Op::Assign(ir::LValue::Slot(to), _)
+            | ir::Op::Lookahead { dst: ir::LValue::Slot(to), .. }
+            | ir::Op::Compute(ir::LValue::Slot(to), ..) => *to == slot,
+            ir::Op::Apply { hit, action, .. } => [hit, action].into_iter().any(|to| *to == Some(slot)),
+            _ => false,
+        });
+        place.map(|instr| instr.loc).or((value != 0).then(|| LocId::from_u32(0)))
+    }
+
+    /// Copies a word to a slot, truncated, if the slot is read.
+    fn copy_word(&mut self, to: SlotId, from: Word) {
+        if let Some(word) = self.read_slot(to) {
+            self.load_word(R1, from);
+            self.truncate(R1, self.program.slots[to].width);
+            self.store_word(word, R1);
+        }
+    }
+
+    /// Returns the word of a slot, if it has one: it is narrow, and something reads it.
+    fn read_slot(&self, slot: SlotId) -> Option<Word> {
+        self.scratch.slots.get(&slot).copied()
+    }
+
+    /// Returns the word of a slot that a step reads, or hands over.
+    fn known_slot(&mut self, slot: SlotId) -> Option<Word> {
+        let word = self.read_slot(slot).filter(|_| !self.pass.unknown.contains(&slot));
+        if word.is_none() {
+            self.hand_over(Reason::SwitchValue);
+        }
+        word
+    }
+
+    fn error_named(&self, name: &str) -> u32 {
+        self.program.errors.iter().position(|error| error == name).unwrap_or(0) as u32
+    }
+
+    /// Emits a hand-over at the present place. No code may follow, except behind a label.
+    fn hand_over(&mut self, reason: Reason) {
+        self.hand_overs.push((self.code.len(), HandOver { loc: self.loc, reason }));
+        self.jump(self.slow);
+    }
+
+    /// Emits a hand-over under a condition.
+    fn hand_over_if(&mut self, cond: Cond, reg: Reg, operand: impl Into<Operand>, reason: Reason) {
+        self.hand_overs.push((self.code.len(), HandOver { loc: self.loc, reason }));
+        self.jump_if(cond, reg, operand, self.slow);
+    }
+
+    fn push(&mut self, instruction: Instruction) {
+        self.code.push(instruction);
+    }
+
+    fn bind(&mut self, label: Label) {
+        self.code.push(Instruction::Bind(label));
+    }
+
+    fn jump(&mut self, to: Label) {
+        self.push(Instruction::Jump(to));
+    }
+
+    fn jump_if(&mut self, cond: Cond, reg: Reg, operand: impl Into<Operand>, to: Label) {
+        self.push(Instruction::JumpIf(cond, reg, operand.into(), to));
+    }
+
+    /// Jumps under a comparison with a number of any size. Overwrites r0.
+    fn jump_if_number(&mut self, cond: Cond, reg: Reg, number: u64, to: Label) {
+        match small(number) {
+            Some(number) => self.jump_if(cond, reg, number, to),
+            None => {
+                self.push(Instruction::Load64(R0, number));
+                self.jump_if(cond, reg, R0, to);
+            }
+        }
+    }
+
+    fn jump_unless_number(&mut self, cond: Cond, reg: Reg, number: u64, to: Label) {
+        self.jump_if_number(cond.inverse(), reg, number, to);
+    }
+
+    fn alu(&mut self, alu: Alu, reg: Reg, operand: impl Into<Operand>) {
+        self.push(Instruction::Alu64(alu, reg, operand.into()));
+    }
+
+    fn mov(&mut self, to: Reg, from: Reg) {
+        self.alu(Alu::Mov, to, from);
+    }
+
+    /// Loads a number.
+    fn number(&mut self, reg: Reg, number: u64) {
+        match small(number) {
+            Some(number) => self.alu(Alu::Mov, reg, number),
+            None => self.push(Instruction::Load64(reg, number)),
+        }
+    }
+
+    /// Clears all but the low bits.
+    fn truncate(&mut self, reg: Reg, width: u32) {
+        match width {
+            0 => self.alu(Alu::Mov, reg, 0),
+            1..=31 => self.alu(Alu::And, reg, ((1u32 << width) - 1) as i32),
+            32 => self.push(Instruction::Alu32(Alu::Mov, reg, reg.into())),
+            33..=63 => {
+                self.alu(Alu::Lsh, reg, 64 - width as i32);
+                self.alu(Alu::Rsh, reg, 64 - width as i32);
+            }
+            _ => {}
+        }
+    }
+
+    fn load_word(&mut self, to: Reg, word: Word) {
+        self.push(Instruction::Load(Size::B8, to, SCRATCH, word.offset()));
+    }
+
+    fn store_word(&mut self, word: Word, from: Reg) {
+        self.push(Instruction::Store(Size::B8, SCRATCH, word.offset(), from));
+    }
+
+    fn store_imm(&mut self, word: Word, number: i32) {
+        self.push(Instruction::StoreImm(Size::B8, SCRATCH, word.offset(), number));
+    }
+
+    /// Takes a word for a value that must survive the evaluation of others. The caller gives it back by
+    /// [`Emitter::give_back`].
+    fn spill(&mut self) -> Word {
+        self.spilled += 1;
+        self.scratch.spill(self.spilled - 1)
+    }
+
+    fn give_back(&mut self, count: u32) {
+        self.spilled -= count;
+    }
+}
+
+/// Returns a number as an immediate, if it stays the same when it is sign-extended.
+fn small(number: u64) -> Option<i32> {
+    i32::try_from(number.cast_signed()).ok()
+}
+
+/// Labels of nodes, in the order of their emission.
+type Labels<K> = BTreeMap<K, Label>;

@@ -1,0 +1,105 @@
+//! Lists the reasons why packets are handed over.
+
+macro_rules! reasons {
+    ($($reason:ident $name:literal $doc:literal $text:literal)*) => {
+        /// The reason why packets are handed over.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Reason {
+            $(#[doc = $doc] $reason,)*
+        }
+
+        impl Reason {
+            /// Returns the stable name.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Reason::$reason => $name,)*
+                }
+            }
+
+            /// Returns what the program does with the packets, as the end of a sentence about them.
+            pub fn text(self) -> &'static str {
+                match self {
+                    $(Reason::$reason => $text,)*
+                }
+            }
+        }
+    };
+}
+
+reasons! {
+    WideValue "wide-value"
+        "A value of more than 64 bits is used."
+        "use a value of more than 64 bits"
+    Stack "header-stack"
+        "An element of a header stack is used."
+        "use an element of a header stack"
+    Varbit "varbit"
+        "A field of variable width is used."
+        "use a field of variable width"
+    PartialByte "partial-byte"
+        "A header does not consist of whole bytes."
+        "use a header that does not consist of whole bytes"
+    Advance "advance"
+        "The parser advances by a number of bits that is computed, or that is not whole bytes."
+        "advance the parser by a computed number of bits, or by parts of bytes"
+    DeepParse "deep-parse"
+        "The parser consumes bytes beyond the first 500."
+        "are parsed beyond their first 500 bytes"
+    Loop "loop"
+        "A loop."
+        "enter a loop"
+    ValueSet "value-set"
+        "A value set is matched."
+        "are compared with a value set"
+    TableKey "table-key"
+        "The key of a table is neither exact nor one prefix of at most 64 bits."
+        "apply a table whose key is neither exact nor one prefix of at most 64 bits"
+    TableSize "table-size"
+        "A table is too large for the region."
+        "apply a table that is too large for the memory shared with the kernel"
+    Profile "action-profile"
+        "A table has an action profile."
+        "apply a table with an action profile"
+    IdleTimeout "idle-timeout"
+        "The entries of a table age."
+        "apply a table whose entries age"
+    Register "register"
+        "A register is read or written."
+        "read or write a register"
+    Meter "meter"
+        "A meter is used."
+        "are metered"
+    LargeCounter "large-counter"
+        "A counter array is too large for the region."
+        "are counted in an array that is too large for the memory shared with the kernel"
+    Hash "hash"
+        "A hash or checksum other than the Internet checksum of fixed fields."
+        "need a hash, or a checksum other than the Internet checksum of fixed fields"
+    Random "random"
+        "A random number is drawn."
+        "draw a random number"
+    Atomic "atomic"
+        "An atomic section."
+        "enter an `@atomic` section"
+    SwitchValue "switch-value"
+        "The time, or another value that only the switch knows."
+        "read the time"
+    Saturation "saturation"
+        "A signed operation on 64 bits that saturates."
+        "use a signed operation on 64 bits that saturates"
+    Request "request"
+        "A request: clone, resubmit, recirculate, digest or truncate."
+        "are cloned, resubmitted, recirculated, truncated, or reported by a digest"
+    Multicast "multicast"
+        "Several copies of a packet."
+        "are sent to several ports"
+    Assertion "assertion"
+        "A failed assertion."
+        "fail an assertion"
+    HeaderLayout "header-layout"
+        "Headers are added, removed or moved."
+        "leave with headers added, removed or moved"
+    Deparser "deparser"
+        "The deparser changes headers."
+        "have headers changed by the deparser"
+}

@@ -1,0 +1,105 @@
+//! Assigns the words of scratch memory.
+
+use std::collections::BTreeMap;
+
+use ir::{HeaderId, Program, SlotId};
+
+use super::packet::is_narrow_field;
+use crate::layout::MAX_SCRATCH_WORDS;
+use crate::usage::Usage;
+
+/// A word of scratch memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Word(u32);
+
+impl Word {
+    /// 1 while a packet is processed.
+    pub const BUSY: Word = Word(0);
+    /// Length of the packet in bytes.
+    pub const LENGTH: Word = Word(1);
+    /// Number of bytes that the parser consumed, plus 1.
+    pub const CURSOR: Word = Word(2);
+    /// Number of bytes of headers that the deparser emitted, plus 1.
+    pub const OUT: Word = Word(3);
+    /// The parser's error.
+    pub const ERROR: Word = Word(4);
+    /// 1 for a drop by ingress, 2 for one by egress, else 0.
+    pub const VERDICT: Word = Word(5);
+    /// Number of the port by which the packet leaves.
+    pub const PORT: Word = Word(6);
+    /// Index of the port's device.
+    pub const DEVICE: Word = Word(7);
+    const FIRST: u32 = 8;
+
+    /// Returns the offset in bytes.
+    pub fn offset(self) -> i16 {
+        // `Scratch::words` refuses more than 4,000 of them.
+        (self.0 * 8) as i16
+    }
+}
+
+/// The words of a program.
+#[derive(Clone, Debug)]
+pub(super) struct Scratch {
+    pub slots: BTreeMap<SlotId, Word>,
+    pub fields: BTreeMap<(HeaderId, u32), Word>,
+    /// Validity of each header, and the place of its first byte plus 1.
+    pub headers: BTreeMap<HeaderId, (Word, Word)>,
+    /// The first word of the journal. All words before the spilled values are cleared for each packet.
+    first_journal: u32,
+    /// Number of words reserved for the journal, and in use.
+    reserved: u32,
+    used: u32,
+    spills: u32,
+}
+
+impl Scratch {
+    pub fn new(program: &Program, usage: &Usage) -> Scratch {
+        let mut next = Word::FIRST;
+        let mut take = || {
+            next += 1;
+            Word(next - 1)
+        };
+        let is_narrow = |slot: &&SlotId| program.slots[**slot].width <= 64;
+        let slots = usage.slots_read.iter().filter(is_narrow).map(|slot| (*slot, take())).collect();
+        let fields = usage.fields_read.union(&usage.fields_written);
+        let fields = fields.filter(|(header, field)| is_narrow_field(program.layout(*header), *field));
+        let fields = fields.map(|field| (*field, take())).collect();
+        let headers = usage.headers.iter().map(|header| (*header, (take(), take()))).collect();
+        Scratch { slots, fields, headers, first_journal: next, reserved: 0, used: 0, spills: 0 }
+    }
+
+    /// Returns the words for another emission of the same code, whose journal is as long as this one's.
+    pub fn again(&self) -> Scratch {
+        Scratch { reserved: self.used, used: 0, spills: 0, ..self.clone() }
+    }
+
+    /// Returns a word for a spilled value.
+    pub fn spill(&mut self, number: u32) -> Word {
+        self.spills = self.spills.max(number + 1);
+        Word((self.first_journal + self.reserved + number).min(MAX_SCRATCH_WORDS))
+    }
+
+    /// Returns a new word of the journal.
+    pub fn journal_word(&mut self) -> Word {
+        self.used += 1;
+        Word((self.first_journal + self.used - 1).min(MAX_SCRATCH_WORDS))
+    }
+
+    /// Returns the words that are cleared for each packet.
+    pub fn cleared(&self) -> impl Iterator<Item = Word> + use<> {
+        let end = self.first_journal + self.reserved;
+        [Word::VERDICT].into_iter().chain((Word::FIRST..end.min(MAX_SCRATCH_WORDS)).map(Word))
+    }
+
+    /// Returns the number of words that the emission needs; `None` if they are too many.
+    pub fn words(&self) -> Option<u32> {
+        let words = self.first_journal + self.used.max(self.reserved) + self.spills;
+        (words <= MAX_SCRATCH_WORDS).then_some(words)
+    }
+
+    /// Whether the emission used no more than the words that were reserved for it.
+    pub fn fits(&self, words: u32) -> bool {
+        self.used <= self.reserved && self.first_journal + self.reserved + self.spills <= words
+    }
+}

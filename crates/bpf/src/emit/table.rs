@@ -1,0 +1,254 @@
+//! Emits lookups and the actions that they select.
+
+use ir::{CounterId, Expr, Key, KeyValue, SlotId, TableId};
+use tables::flat::{CHILD_BITS, CHILD_SHIFT, FlatExact, FlatPrefixes, NODE_BITS, NODE_WORDS, PROBES, hash_step};
+
+use super::scratch::Word;
+use super::{Emitter, R0, R1, R2, R3, R4, Reason};
+use crate::asm::{Alu, Cond, Instruction, Label, MapRef, Reg, Size};
+use crate::layout::{Search, TableLayout, chain};
+
+impl Emitter<'_> {
+    pub(super) fn table_problem(&self, table: TableId) -> Option<Reason> {
+        if let Some(reason) = self.layout.refused.get(&table) {
+            return Some(*reason);
+        }
+        self.program.tables[table].keys.iter().find_map(|key| self.expr_problem(&key.expr))
+    }
+
+    /// Applies a table that has a place in the region.
+    pub(super) fn apply(&mut self, table: TableId, hit: Option<SlotId>, action: Option<SlotId>, exit: Label) {
+        let layout = self.layout.tables[&table];
+        let program = self.program;
+        let record = self.scratch.journal_word();
+        self.search(table, &layout, record);
+        if layout.counts.is_some() {
+            self.hits.push((record, table));
+        }
+        // r2 = the record
+        self.load_word(R1, record);
+        self.jump_if_number(Cond::Gt, R1, layout.capacity.into(), self.abort);
+        self.alu(Alu::Mul, R1, (layout.record_words * 8) as i32);
+        self.push(Instruction::LoadAddress(R2, MapRef::Region, layout.records));
+        self.alu(Alu::Add, R2, R1);
+        self.push(Instruction::Load(Size::B8, R3, R2, 0));
+        let end = self.code.label();
+        let loc = self.loc;
+        for (number, called) in program.tables[table].actions.iter().enumerate() {
+            let (others, done) = (self.code.label(), self.code.label());
+            self.jump_if(Cond::Ne, R3, number as i32 + 1, others);
+            let called = &program.actions[called.action];
+            match called.params.iter().any(|param| self.is_wide_argument(param.slot)) {
+                true => {
+                    self.loc = called.loc;
+                    self.hand_over(Reason::WideValue);
+                }
+                false => {
+                    for (at, param) in (1..).zip(&called.params) {
+                        if let Some(word) = self.read_slot(param.slot) {
+                            self.push(Instruction::Load(Size::B8, R1, R2, at * 8));
+                            self.store_word(word, R1);
+                        }
+                    }
+                    self.control(called.body, done, exit);
+                }
+            }
+            self.bind(done);
+            if let Some(word) = action.and_then(|slot| self.read_slot(slot)) {
+                self.store_imm(word, number as i32);
+            }
+            self.jump(end);
+            self.bind(others);
+            self.loc = loc;
+        }
+        // No record has another action, unless the region is not as it was left.
+        self.jump(self.abort);
+        self.bind(end);
+        if let Some(word) = hit.and_then(|slot| self.read_slot(slot)) {
+            let is_miss = self.code.label();
+            self.load_word(R1, record);
+            self.jump_if(Cond::Eq, R1, 0, is_miss);
+            self.alu(Alu::Mov, R1, 1);
+            self.bind(is_miss);
+            self.store_word(word, R1);
+        }
+    }
+
+    /// Whether an argument of more than 64 bits is read.
+    fn is_wide_argument(&self, slot: SlotId) -> bool {
+        self.program.slots[slot].width > 64 && self.usage.slots_read.contains(&slot)
+    }
+
+    /// Looks the key up and stores the number of the record.
+    fn search(&mut self, table: TableId, layout: &TableLayout, record: Word) {
+        self.store_imm(record, 0);
+        let keys: Vec<&Expr> = self.program.tables[table].keys.iter().map(|key| &key.expr).collect();
+        let words: Vec<Word> = keys
+            .iter()
+            .map(|key| {
+                self.eval(key, 0);
+                let word = self.spill();
+                self.store_word(word, R1);
+                word
+            })
+            .collect();
+        match layout.search {
+            Search::None => {}
+            Search::Chain => self.compare_entries(table, &words, record),
+            Search::Exact(shape) => self.search_exact(&shape, layout.words, &words, record),
+            Search::Prefixes(shape) => self.search_prefixes(&shape, layout.words, words[0], record),
+        }
+        self.give_back(words.len() as u32);
+    }
+
+    /// Compares the key with constant entries.
+    fn compare_entries(&mut self, table: TableId, key: &[Word], record: Word) {
+        let table = &self.program.tables[table];
+        let end = self.code.label();
+        for (number, entry) in (1..).zip(chain(table).unwrap_or_default()) {
+            let others = self.code.label();
+            for ((part, word), value) in table.keys.iter().zip(key).zip(&entry.keys) {
+                self.compare_value(part, *word, value, others);
+            }
+            self.store_imm(record, number);
+            self.jump(end);
+            self.bind(others);
+        }
+        self.bind(end);
+    }
+
+    /// Jumps unless an element of the key matches a value.
+    fn compare_value(&mut self, key: &Key, word: Word, value: &KeyValue, others: Label) {
+        if *value == KeyValue::Any {
+            return;
+        }
+        self.load_word(R1, word);
+        match value {
+            KeyValue::Any => {}
+            KeyValue::Exact(value) => self.jump_if_number(Cond::Ne, R1, value.low_u64(), others),
+            KeyValue::Lpm(_, 0) => {}
+            KeyValue::Lpm(value, length) => {
+                self.shift_right(R1, key.width - length);
+                self.jump_if_number(Cond::Ne, R1, value.low_u64() >> (key.width - length), others);
+            }
+            KeyValue::Ternary(value, mask) => {
+                self.number(R2, mask.low_u64());
+                self.alu(Alu::And, R1, R2);
+                self.jump_if_number(Cond::Ne, R1, value.low_u64(), others);
+            }
+            KeyValue::Range(low, high) if key.signed => {
+                self.sign_extend(R1, key.width);
+                self.jump_if_number(Cond::SLt, R1, low.sign_extend(64).low_u64(), others);
+                self.jump_if_number(Cond::SGt, R1, high.sign_extend(64).low_u64(), others);
+            }
+            KeyValue::Range(low, high) => {
+                self.jump_if_number(Cond::Lt, R1, low.low_u64(), others);
+                self.jump_if_number(Cond::Gt, R1, high.low_u64(), others);
+            }
+        }
+    }
+
+    /// [`FlatExact::lookup`]
+    fn search_exact(&mut self, shape: &FlatExact, table: u32, key: &[Word], record: Word) {
+        let slot_bytes = (shape.slot_words() * 8) as i32;
+        // The multiplier is the product of the first step for a word of 1, before the shift.
+        let multiplier = multiplier();
+        self.alu(Alu::Mov, R1, 0);
+        for word in key {
+            self.load_word(R2, *word);
+            self.alu(Alu::Xor, R1, R2);
+            self.push(Instruction::Load64(R0, multiplier));
+            self.alu(Alu::Mul, R1, R0);
+            self.alu(Alu::Mov, R0, R1);
+            self.alu(Alu::Rsh, R0, 32);
+            self.alu(Alu::Xor, R1, R0);
+        }
+        self.alu(Alu::And, R1, (shape.home_slots() - 1) as i32);
+        self.alu(Alu::Mul, R1, slot_bytes);
+        self.push(Instruction::LoadAddress(R2, MapRef::Region, table));
+        self.alu(Alu::Add, R2, R1);
+        self.alu(Alu::Mov, R3, PROBES as i32);
+        let (again, others, end) = (self.code.label(), self.code.label(), self.code.label());
+        self.bind(again);
+        self.push(Instruction::Load(Size::B8, R1, R2, 0));
+        self.jump_if(Cond::Eq, R1, 0, end);
+        for (at, word) in (1..).zip(key) {
+            self.push(Instruction::Load(Size::B8, R0, R2, at * 8));
+            self.load_word(R4, *word);
+            self.jump_if(Cond::Ne, R0, R4, others);
+        }
+        self.store_word(record, R1);
+        self.jump(end);
+        self.bind(others);
+        self.alu(Alu::Add, R2, slot_bytes);
+        self.alu(Alu::Sub, R3, 1);
+        self.jump_if(Cond::Ne, R3, 0, again);
+        self.bind(end);
+    }
+
+    /// [`FlatPrefixes::lookup`]
+    fn search_prefixes(&mut self, shape: &FlatPrefixes, table: u32, key: Word, record: Word) {
+        let end = self.code.label();
+        let mut left = shape.width() - shape.root_bits();
+        self.load_word(R1, key);
+        self.shift_right(R1, left);
+        self.alu(Alu::And, R1, (shape.root_words() - 1) as i32);
+        self.alu(Alu::Lsh, R1, 3);
+        self.push(Instruction::LoadAddress(R2, MapRef::Region, table));
+        self.alu(Alu::Add, R2, R1);
+        let children = table + (shape.root_words() * 8) as u32;
+        loop {
+            let has_none = self.code.label();
+            self.push(Instruction::Load(Size::B8, R3, R2, 0));
+            self.push(Instruction::Alu32(Alu::Mov, R0, R3.into()));
+            self.jump_if(Cond::Eq, R0, 0, has_none);
+            self.store_word(record, R0);
+            self.bind(has_none);
+            if left == 0 || shape.children() == 0 {
+                break;
+            }
+            let bits = left.min(NODE_BITS);
+            left -= bits;
+            self.alu(Alu::Rsh, R3, CHILD_SHIFT as i32);
+            self.alu(Alu::And, R3, (1 << CHILD_BITS) - 1);
+            self.jump_if(Cond::Eq, R3, 0, end);
+            self.jump_if(Cond::Gt, R3, shape.children() as i32, end);
+            self.alu(Alu::Sub, R3, 1);
+            self.alu(Alu::And, R3, (1 << CHILD_BITS) - 1);
+            self.alu(Alu::Mul, R3, (NODE_WORDS * 8) as i32);
+            self.load_word(R1, key);
+            self.shift_right(R1, left);
+            self.alu(Alu::And, R1, (1 << bits) - 1);
+            self.alu(Alu::Lsh, R1, 3);
+            self.push(Instruction::LoadAddress(R2, MapRef::Region, children));
+            self.alu(Alu::Add, R2, R3);
+            self.alu(Alu::Add, R2, R1);
+        }
+        self.bind(end);
+    }
+
+    fn shift_right(&mut self, reg: Reg, bits: u32) {
+        if bits > 0 {
+            self.alu(Alu::Rsh, reg, bits as i32);
+        }
+    }
+
+    /// Enters a count into the journal.
+    pub(super) fn count(&mut self, counter: CounterId, index: &Expr) {
+        let (_, size) = self.layout.counters[&counter];
+        let word = self.scratch.journal_word();
+        let is_outside = self.code.label();
+        self.eval(index, 0);
+        self.jump_if_number(Cond::Ge, R1, size.into(), is_outside);
+        self.alu(Alu::Add, R1, 1);
+        self.store_word(word, R1);
+        self.bind(is_outside);
+        self.counts.push((word, counter));
+    }
+}
+
+/// Returns the multiplier of [`hash_step`]: the hash of 1, without the exclusive or of its upper half.
+fn multiplier() -> u64 {
+    let hash = hash_step(0, 1);
+    hash ^ hash >> 32
+}

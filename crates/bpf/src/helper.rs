@@ -1,0 +1,15 @@
+//! Numbers of the kernel's functions and verdicts, from `include/uapi/linux/bpf.h`.
+
+/// `bpf_get_smp_processor_id`
+pub const PROCESSOR: i32 = 8;
+/// `bpf_redirect_map`
+pub const REDIRECT_MAP: i32 = 51;
+
+/// A frame that the program gives up on; the kernel counts it as an error.
+pub const XDP_ABORTED: i32 = 0;
+/// The frame is dropped.
+pub const XDP_DROP: i32 = 1;
+/// The frame goes on to the kernel's own stack.
+pub const XDP_PASS: i32 = 2;
+/// The frame goes to a device or a socket.
+pub const XDP_REDIRECT: i32 = 4;

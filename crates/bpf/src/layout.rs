@@ -1,0 +1,232 @@
+//! Lays out the region: the memory that a compiled program and the switch share.
+//!
+//! ```text
+//! scratch memory of each processor | port states | counts by port | counts of drops and parser errors
+//! | counter arrays | direct counters | tables: records, then the words of the lookup
+//! ```
+//!
+//! All offsets are in bytes. A count of packets and bytes takes two words.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use ir::{CounterId, Entry, KeyValue, LocId, MatchKind, Program, Table, TableId};
+use tables::flat::{FlatExact, FlatPrefixes};
+
+use crate::Options;
+use crate::emit::Reason;
+use crate::usage::Usage;
+
+/// Granularity of the region's size in bytes.
+pub const PAGE_BYTES: u32 = 4096;
+/// Maximum size of the region in bytes. The verifier refuses offsets of 2^29.
+const MAX_BYTES: u32 = 1 << 28;
+/// Maximum number of words of scratch memory: offsets of instructions have 16 bits.
+pub(crate) const MAX_SCRATCH_WORDS: u32 = 4000;
+/// Number of entries of a table that requests no size.
+const DEFAULT_ENTRIES: u64 = 1024;
+/// Maximum number of elements of a key.
+const MAX_KEYS: usize = 8;
+
+/// The reason why a program cannot run in the kernel at all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unsupported {
+    /// It needs more memory than a region may have.
+    #[error("its tables and counters need more than the 256 MiB that may be shared with the kernel")]
+    Memory,
+    /// It has more code or storage than the kernel accepts. The place is where the limit was reached.
+    #[error("it needs more code than the kernel accepts")]
+    Code(LocId),
+    /// Its state lies elsewhere: in stores, or in the memory of servers.
+    #[error("its `@resilient` or `@elastic` state lies outside the switch")]
+    Elsewhere,
+}
+
+/// The search structure of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Search {
+    /// A table without a key: always the default action.
+    None,
+    Exact(FlatExact),
+    Prefixes(FlatPrefixes),
+    /// A few constant entries, which the code compares one by one: see [`chain`].
+    Chain,
+}
+
+/// Maximum number of entries of a chain.
+const MAX_CHAIN: usize = 8;
+
+/// Returns the entries of a table in the order in which a key is compared with them, if they are few and constant: by
+/// priority, then by the length of the prefix, then as in the program. Their records have the numbers from 1 on.
+pub(crate) fn chain(table: &Table) -> Option<Vec<&Entry>> {
+    if !table.const_entries || table.records_hits() || table.entries.len() > MAX_CHAIN {
+        return None;
+    }
+    let prefix = |entry: &Entry| {
+        let lengths = entry.keys.iter().map(|key| if let KeyValue::Lpm(_, length) = key { *length } else { 0 });
+        lengths.max().unwrap_or(0)
+    };
+    let mut entries: Vec<&Entry> = table.entries.iter().collect();
+    entries.sort_by_key(|entry| Reverse((entry.priority, prefix(entry))));
+    Some(entries)
+}
+
+/// The places of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TableLayout {
+    pub search: Search,
+    /// Maximum number of entries. Record 0 is that of the default action.
+    pub capacity: u32,
+    pub records: u32,
+    /// Number of words of a record: the index of its action plus 1, and the arguments.
+    pub record_words: u32,
+    pub words: u32,
+    /// Counts of packets and bytes by record, for a table with a direct counter.
+    pub counts: Option<u32>,
+}
+
+/// The places of everything in a region.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Layout {
+    pub(crate) options: Options,
+    pub(crate) scratch_bytes: u32,
+    pub(crate) port_states: u32,
+    pub(crate) received: u32,
+    pub(crate) sent: u32,
+    /// Two counts for each place of a program: of drops by ingress, and by egress.
+    pub(crate) drops: u32,
+    pub(crate) places: u32,
+    pub(crate) errors: u32,
+    pub(crate) error_count: u32,
+    pub(crate) counters: BTreeMap<CounterId, (u32, u32)>,
+    pub(crate) tables: BTreeMap<TableId, TableLayout>,
+    /// Tables that are not in the region.
+    pub(crate) refused: BTreeMap<TableId, Reason>,
+    bytes: u32,
+}
+
+/// Returns the search structure for a table, or the reason why there is none.
+fn search(program: &Program, table: &Table, capacity: u32) -> Result<Search, Reason> {
+    let is_narrow = table.keys.iter().all(|key| program.width(&key.expr).is_some_and(|width| width <= 64));
+    match &table.keys[..] {
+        _ if table.profile.is_some() => Err(Reason::Profile),
+        _ if table.meter.is_some() => Err(Reason::Meter),
+        _ if table.idle_timeout => Err(Reason::IdleTimeout),
+        [] => Ok(Search::None),
+        [key] if is_narrow && key.kind == MatchKind::Lpm => {
+            FlatPrefixes::new(key.width, capacity).map(Search::Prefixes).ok_or(Reason::TableSize)
+        }
+        keys if is_narrow && keys.len() <= MAX_KEYS && keys.iter().all(|key| key.kind == MatchKind::Exact) => {
+            Ok(Search::Exact(FlatExact::new(keys.len(), capacity)))
+        }
+        _ if is_narrow && chain(table).is_some() => Ok(Search::Chain),
+        _ => Err(Reason::TableKey),
+    }
+}
+
+/// Hands out the bytes of a region.
+struct Allocator(u64);
+
+impl Allocator {
+    fn take(&mut self, words: u64) -> Result<u32, Unsupported> {
+        let first = self.0;
+        self.0 = self.0.saturating_add(words.saturating_mul(8));
+        if self.0 > MAX_BYTES.into() { Err(Unsupported::Memory) } else { Ok(first as u32) }
+    }
+}
+
+impl Layout {
+    pub(crate) fn new(
+        program: &Program,
+        usage: &Usage,
+        options: Options,
+        scratch_words: u32,
+    ) -> Result<Layout, Unsupported> {
+        let mut bytes = Allocator(0);
+        let scratch_bytes = (scratch_words * 8).next_power_of_two().max(64);
+        bytes.take(u64::from(options.cpus) * u64::from(scratch_bytes / 8))?;
+        let ports = u64::from(options.ports);
+        let (port_states, received, sent) = (bytes.take(ports)?, bytes.take(2 * ports)?, bytes.take(2 * ports)?);
+        let places = program.locs.len().max(1) as u32;
+        let drops = bytes.take(2 * u64::from(places))?;
+        let error_count = program.errors.len() as u32;
+        let errors = bytes.take(error_count.into())?;
+        let mut counters = BTreeMap::new();
+        for (id, counter) in &program.counters {
+            // An array that does not fit is not in the region; counting in it is handed over.
+            let Some(size) = counter.size.and_then(|size| u32::try_from(size).ok()) else { continue };
+            if u64::from(size) * 16 + bytes.0 <= u64::from(MAX_BYTES / 2) {
+                counters.insert(id, (bytes.take(2 * u64::from(size))?, size));
+            }
+        }
+        let (mut tables, mut refused) = (BTreeMap::new(), BTreeMap::new());
+        for id in &usage.tables {
+            match Self::table(program, &program.tables[*id], &mut bytes)? {
+                Ok(layout) => _ = tables.insert(*id, layout),
+                Err(reason) => _ = refused.insert(*id, reason),
+            }
+        }
+        let bytes = (bytes.0 as u32).next_multiple_of(PAGE_BYTES);
+        Ok(Layout {
+            options,
+            scratch_bytes,
+            port_states,
+            received,
+            sent,
+            drops,
+            places,
+            errors,
+            error_count,
+            counters,
+            tables,
+            refused,
+            bytes,
+        })
+    }
+
+    /// Returns the places of a table, or the reason why it has none.
+    fn table(
+        program: &Program,
+        table: &Table,
+        bytes: &mut Allocator,
+    ) -> Result<Result<TableLayout, Reason>, Unsupported> {
+        let capacity = table.size.unwrap_or(DEFAULT_ENTRIES).max(table.entries.len() as u64);
+        // A record and a slot take at least 64 bytes.
+        let capacity = u32::try_from(capacity).unwrap_or(u32::MAX).min(MAX_BYTES / 64 + 1);
+        let search = match search(program, table, capacity) {
+            Ok(search) if capacity <= MAX_BYTES / 64 => search,
+            Ok(_) => return Ok(Err(Reason::TableSize)),
+            Err(reason) => return Ok(Err(reason)),
+        };
+        let params = table.actions.iter().map(|action| program.actions[action.action].params.len());
+        let record_words = 1 + params.max().unwrap_or(0) as u32;
+        let words = match search {
+            Search::None | Search::Chain => 0,
+            Search::Exact(shape) => shape.words(),
+            Search::Prefixes(shape) => shape.words(),
+        };
+        let records = (u64::from(capacity) + 1) * u64::from(record_words);
+        let counts = if table.counter.is_some() { 2 * (u64::from(capacity) + 1) } else { 0 };
+        if (records + words as u64 + counts) * 8 + bytes.0 > u64::from(MAX_BYTES) {
+            return Ok(Err(Reason::TableSize));
+        }
+        let counts = table.counter.map(|_| bytes.take(counts)).transpose()?;
+        let (records, words) = (bytes.take(records)?, bytes.take(words as u64)?);
+        Ok(Ok(TableLayout { search, capacity, records, record_words, words, counts }))
+    }
+
+    /// Returns the size of the region in bytes.
+    pub fn bytes(&self) -> u32 {
+        self.bytes
+    }
+
+    /// Returns the size of the scratch memory of all processors, which lies at the start of the region, in bytes.
+    pub fn scratch_bytes(&self) -> u32 {
+        self.scratch_bytes * self.options.cpus
+    }
+
+    /// Returns the number of ports that the region has states and counts for.
+    pub fn ports(&self) -> u32 {
+        self.options.ports
+    }
+}

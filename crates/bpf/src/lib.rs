@@ -1,0 +1,67 @@
+//! Compiles the pipeline IR to programs of the kernel's virtual machine (eBPF), to run at XDP.
+//!
+//! [`compile`] turns a [`Pass`], the whole way of a packet through an architecture, into [`Compiled`] code. The code
+//! works on a *region*: words of memory that the kernel and the switch both map. [`Layout`] says where tables, counts
+//! and scratch memory are in it, and [`fill`] writes the entries of [`engine::Objects`] into it.
+//!
+//! A packet is processed in two phases. The first parses, looks up and runs actions on scratch memory. The second, the
+//! *commit*, counts, changes the packet and sends or drops it. Everything that the code cannot do ends the first phase
+//! with a *hand-over*: the packet goes to the switch as it was received, and nothing in the region but the scratch
+//! memory has changed. So the meaning of a program stays that of [`engine::Interpreter`].
+//!
+//! [`machine::run`] interprets the encoded program with checked memory. It needs no privileges, and tests compare it
+//! with the interpreter of the IR.
+//!
+//! The crate is pure: it opens no file and makes no system call. It knows no architecture.
+
+#![forbid(unsafe_code)]
+
+pub mod asm;
+mod disassemble;
+mod emit;
+mod header_order;
+pub mod helper;
+mod layout;
+pub mod machine;
+mod region;
+mod usage;
+
+pub use disassemble::disassemble;
+pub use emit::{Compiled, HandOver, Reason, compile};
+pub use layout::{Layout, PAGE_BYTES, Unsupported};
+pub use region::{PortState, RegionCounts, TableFull, fill, set_port};
+
+use engine::Step;
+use ir::SlotId;
+
+/// The way of a packet through the whole pipeline of an architecture.
+#[derive(Clone, Debug)]
+pub struct Pass {
+    /// The steps in execution order.
+    pub steps: Vec<Step>,
+    /// The step at which egress begins. Packets that are dropped before it are dropped by ingress.
+    pub egress_begins: usize,
+    /// The slot with the number of the port by which the packet came.
+    pub ingress_port: SlotId,
+    /// Index of the kept result with the number of the port by which the packet leaves.
+    pub egress_port: usize,
+    /// The slot with the place of the drop, if the program has it.
+    pub drop_site: Option<SlotId>,
+    /// Slots whose values are not known in the kernel. Packets that read them are handed over.
+    pub unknown: Vec<SlotId>,
+}
+
+/// Choices of a compilation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Number of processors with scratch memory, a power of two. Packets on others are handed over.
+    pub cpus: u32,
+    /// Number of ports, numbered from 0. Packets to others are handed over.
+    pub ports: u32,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { cpus: 64, ports: 512 }
+    }
+}

@@ -1,0 +1,186 @@
+//! Finds the slots and fields that a pass reads and writes.
+
+use std::collections::BTreeSet;
+
+use engine::Step;
+use ir::{Body, BodyId, Expr, HashInput, HeaderId, HeaderRef, LValue, Match, Op, Program, SlotId, TableId, Terminator};
+
+use crate::Pass;
+use crate::header_order::keeps_headers;
+
+/// The uses of storage in the bodies that a pass runs.
+#[derive(Debug, Default)]
+pub(crate) struct Usage {
+    pub slots_read: BTreeSet<SlotId>,
+    pub fields_read: BTreeSet<(HeaderId, u32)>,
+    pub fields_written: BTreeSet<(HeaderId, u32)>,
+    /// Headers whose validity is used, or that are extracted.
+    pub headers: BTreeSet<HeaderId>,
+    /// Tables that are applied.
+    pub tables: BTreeSet<TableId>,
+    /// Bodies that are run, those of actions included.
+    pub bodies: BTreeSet<BodyId>,
+    /// Headers that a body changes that also emits, and perhaps emits before.
+    pub changed_by_deparser: BTreeSet<HeaderId>,
+    /// Whether every packet leaves with the headers that it came with.
+    pub keeps_headers: bool,
+}
+
+impl Usage {
+    pub fn new(program: &Program, pass: &Pass) -> Usage {
+        let mut usage = Usage::default();
+        usage.slots_read.extend(pass.drop_site);
+        for step in &pass.steps {
+            match step {
+                Step::Run(body) => usage.body(program, *body),
+                Step::StopUnless(slot, _) | Step::DropIf(slot, _) | Step::Copy(_, slot) | Step::Keep(_, slot) => {
+                    usage.slots_read.insert(*slot);
+                }
+                _ => {}
+            }
+        }
+        let bodies = usage.bodies.iter().map(|body| &program.bodies[*body]);
+        usage.changed_by_deparser = bodies.filter(|body| emits(body)).flat_map(changed_headers).collect();
+        usage.keeps_headers = keeps_headers(program, pass, &usage);
+        usage
+    }
+
+    /// Whether a field is kept in scratch memory.
+    pub fn is_kept(&self, header: HeaderId, field: u32) -> bool {
+        self.fields_read.contains(&(header, field)) || self.fields_written.contains(&(header, field))
+    }
+
+    fn body(&mut self, program: &Program, id: BodyId) {
+        if !self.bodies.insert(id) {
+            return;
+        }
+        for block in program.bodies[id].blocks.values() {
+            block.instrs.iter().for_each(|instr| self.op(program, &instr.op));
+            match &block.terminator {
+                Terminator::Branch { condition, .. } => self.expr(condition),
+                Terminator::Switch { subject, .. } => self.expr(subject),
+                Terminator::Select { keys, cases } => {
+                    keys.iter().for_each(|key| self.expr(key));
+                    cases.iter().flat_map(|case| &case.matches).for_each(|one| self.one_match(one));
+                }
+                Terminator::Goto(_) | Terminator::Return | Terminator::Reject | Terminator::Exit => {}
+            }
+        }
+    }
+
+    fn one_match(&mut self, one: &Match) {
+        match one {
+            Match::Any | Match::ValueSet(_) => {}
+            Match::Value(value) => self.expr(value),
+            Match::Mask(a, b) | Match::Range(a, b) | Match::RangeSigned(a, b) => {
+                self.expr(a);
+                self.expr(b);
+            }
+        }
+    }
+
+    fn place(&mut self, place: &LValue) {
+        if let LValue::Field(HeaderRef::Header(header), field) = place {
+            self.fields_written.insert((*header, *field));
+        }
+    }
+
+    fn header(&mut self, header: &HeaderRef) {
+        if let HeaderRef::Header(header) = header {
+            self.headers.insert(*header);
+        }
+    }
+
+    fn copy_header(&mut self, program: &Program, to: &HeaderRef, from: &HeaderRef) {
+        self.header(to);
+        self.header(from);
+        if let (HeaderRef::Header(to), HeaderRef::Header(from)) = (to, from) {
+            for field in 0..program.layout(*to).fields.len() as u32 {
+                self.fields_written.insert((*to, field));
+                self.fields_read.insert((*from, field));
+            }
+        }
+    }
+
+    fn op(&mut self, program: &Program, op: &Op) {
+        match op {
+            Op::Assign(place, value) => {
+                self.expr(value);
+                self.place(place);
+            }
+            Op::CopyHeader(to, from) => self.copy_header(program, to, from),
+            Op::SetValid(header) | Op::SetInvalid(header) | Op::Extract(header, _) | Op::Emit(header) => {
+                self.header(header);
+            }
+            Op::Lookahead { dst, .. } => self.place(dst),
+            Op::Verify(a, b) => {
+                self.expr(a);
+                self.expr(b);
+            }
+            Op::Apply { table, .. } => {
+                self.tables.insert(*table);
+                let table = &program.tables[*table];
+                table.keys.iter().for_each(|key| self.expr(&key.expr));
+                table.actions.iter().for_each(|action| self.body(program, program.actions[action.action].body));
+            }
+            Op::Advance(value) | Op::Count(_, value) | Op::Assert(value) => self.expr(value),
+            Op::Compute(place, _, data) => {
+                self.place(place);
+                data.iter().for_each(|piece| {
+                    if let HashInput::Value(value) = piece {
+                        self.expr(value);
+                    }
+                });
+            }
+            // These are always handed over, or have no effect.
+            Op::CopyVarbit(..)
+            | Op::RegisterRead(..)
+            | Op::RegisterWrite(..)
+            | Op::MeterExecute(..)
+            | Op::DirectMeterRead(..)
+            | Op::BeginAtomic
+            | Op::EndAtomic
+            | Op::Random(..)
+            | Op::Request(_)
+            | Op::Log(..) => {}
+        }
+    }
+
+    fn expr(&mut self, expr: &Expr) {
+        match expr {
+            Expr::Const(_) | Expr::PacketLength | Expr::VarbitWidth(..) | Expr::VarbitEq(_) => {}
+            Expr::Slot(slot) => _ = self.slots_read.insert(*slot),
+            Expr::Field(HeaderRef::Header(header), field) => _ = self.fields_read.insert((*header, *field)),
+            Expr::Valid(header) => self.header(header),
+            Expr::Field(HeaderRef::Element(..), _) => {}
+            Expr::Unary(_, a) | Expr::Slice(a, ..) | Expr::ZeroExtend(a, _) | Expr::SignExtend(a, _) => self.expr(a),
+            Expr::Binary(_, a, b) | Expr::Concat(a, b) => {
+                self.expr(a);
+                self.expr(b);
+            }
+            Expr::Choose(a, b, c) => [a, b, c].into_iter().for_each(|part| self.expr(part)),
+        }
+    }
+}
+
+/// Returns all operations of a body.
+pub(crate) fn ops(body: &Body) -> impl Iterator<Item = &Op> {
+    body.blocks.values().flat_map(|block| &block.instrs).map(|instr| &instr.op)
+}
+
+/// Whether a body emits headers.
+pub(crate) fn emits(body: &Body) -> bool {
+    ops(body).any(|op| matches!(op, Op::Emit(_)))
+}
+
+/// Returns the headers that a body changes itself.
+fn changed_headers(body: &Body) -> impl Iterator<Item = HeaderId> {
+    ops(body).filter_map(|op| match op {
+        Op::Assign(LValue::Field(HeaderRef::Header(header), _), _)
+        | Op::Compute(LValue::Field(HeaderRef::Header(header), _), ..)
+        | Op::CopyHeader(HeaderRef::Header(header), _)
+        | Op::SetValid(HeaderRef::Header(header))
+        | Op::SetInvalid(HeaderRef::Header(header)) => Some(*header),
+        _ => None,
+    })
+}

@@ -1,0 +1,295 @@
+//! Random programs, entries and packets. `BPF_FUZZ_FROM` and `BPF_FUZZ_COUNT` choose the seeds of a longer run. The
+//! programs have what compiled code does itself, so that few packets are handed over: nested expressions of all widths,
+//! branches, tables, counts, checksums and drops.
+
+use std::fmt::Write;
+
+use bits::Bits;
+use engine::{Objects, TableEntry};
+use ir::{KeyValue, MatchKind, Program};
+use rng::SplitMix64;
+use v1model::Executor;
+
+use crate::kernel::InKernel;
+use crate::rig::{self, PORTS, Rig, Ways};
+
+/// Places by width: fields of headers, and metadata.
+const PLACES: [(u32, &[&str]); 9] = [
+    (3, &["hdr.a.three", "meta.three"]),
+    (5, &["hdr.a.five"]),
+    (8, &["hdr.a.eight", "hdr.b.eight", "meta.eight"]),
+    (13, &["hdr.b.thirteen", "meta.thirteen"]),
+    (16, &["hdr.a.sixteen", "meta.sixteen"]),
+    (32, &["hdr.a.word", "hdr.b.word", "meta.word"]),
+    (48, &["hdr.a.mac", "meta.mac"]),
+    (59, &["hdr.b.odd"]),
+    (64, &["hdr.a.long", "meta.long"]),
+];
+
+const HEAD: &str = "#include <core.p4>
+#include <v1model.p4>
+header a_t { bit<8> eight; bit<3> three; bit<5> five; bit<16> sixteen; bit<32> word; bit<48> mac; bit<64> long; }
+header b_t { bit<59> odd; bit<13> thirteen; bit<8> eight; bit<32> word; }
+struct headers { a_t a; b_t b; }
+struct metadata {
+    bit<3> three; bit<8> eight; bit<13> thirteen; bit<16> sixteen; bit<32> word; bit<48> mac; bit<64> long;
+}
+parser P(packet_in packet, out headers hdr, inout metadata meta, inout standard_metadata_t std) {
+    state start {
+        packet.extract(hdr.a);
+        transition select(hdr.a.eight, hdr.a.three) { (0 .. 99, _): more; (_, 1 &&& 5): more; default: accept; }
+    }
+    state more { meta.eight = packet.lookahead<bit<8>>(); packet.extract(hdr.b); transition accept; }
+}
+";
+
+struct Generator {
+    rng: SplitMix64,
+    text: String,
+}
+
+impl Generator {
+    fn place(&mut self, width: u32) -> &'static str {
+        let (_, places) = PLACES.iter().find(|(of, _)| *of == width).expect("a width of places");
+        places[self.rng.below(places.len() as u64) as usize]
+    }
+
+    fn any_width(&mut self) -> u32 {
+        PLACES[self.rng.below(PLACES.len() as u64) as usize].0
+    }
+
+    /// Returns an expression of this width, at most 64.
+    fn expr(&mut self, width: u32, depth: u32) -> String {
+        let is_place = PLACES.iter().any(|(of, _)| *of == width);
+        let kind = if depth == 0 { self.rng.below(3) } else { self.rng.below(13) };
+        match kind {
+            0 => format!("{width}w{}", self.rng.next_u64() >> (64 - width).max(self.rng.below(64) as u32) as u64),
+            1 if is_place => self.place(width).to_owned(),
+            1 | 2 => {
+                let from = self.any_width();
+                let place = self.place(from);
+                if from <= width || self.rng.percent(50) {
+                    return format!("((bit<{width}>) {place})");
+                }
+                let low = self.rng.below(u64::from(from - width) + 1) as u32;
+                format!("{place}[{}:{low}]", low + width - 1)
+            }
+            3..=5 => {
+                let op = self.rng.pick(&[
+                    (2, "+"),
+                    (2, "-"),
+                    (1, "*"),
+                    (2, "&"),
+                    (1, "|"),
+                    (2, "^"),
+                    (1, "|+|"),
+                    (1, "|-|"),
+                ]);
+                format!("({} {op} {})", self.expr(width, depth - 1), self.expr(width, depth - 1))
+            }
+            6 => {
+                let op = self.rng.pick(&[(1, "<<"), (1, ">>")]);
+                format!("({} {op} {})", self.expr(width, depth - 1), self.expr(8, depth - 1))
+            }
+            7 => format!("({}{})", self.rng.pick(&[(1, "~"), (1, "-")]), self.expr(width, depth - 1)),
+            8 if width > 1 => {
+                let high = 1 + self.rng.below(u64::from(width) - 1) as u32;
+                format!("({} ++ {})", self.expr(high, depth - 1), self.expr(width - high, depth - 1))
+            }
+            9 if (2..64).contains(&width) => {
+                let op = self.rng.pick(&[(1, "|+|"), (1, "|-|"), (1, "+")]);
+                let (a, b) = (self.expr(width, depth - 1), self.expr(width, depth - 1));
+                format!("((bit<{width}>) (((int<{width}>) {a}) {op} ((int<{width}>) {b})))")
+            }
+            10 if width > 1 => {
+                let (value, by) = (self.expr(width, depth - 1), self.expr(8, depth - 1));
+                format!("((bit<{width}>) (((int<{width}>) {value}) >> {by}))")
+            }
+            _ => {
+                let condition = self.condition(depth - 1);
+                format!("({condition} ? {} : {})", self.expr(width, depth - 1), self.expr(width, depth - 1))
+            }
+        }
+    }
+
+    fn condition(&mut self, depth: u32) -> String {
+        let kind = if depth == 0 { self.rng.below(2) } else { self.rng.below(6) };
+        match kind {
+            0 => "hdr.b.isValid()".to_owned(),
+            1..=3 => {
+                let (width, below) = (self.any_width(), depth.saturating_sub(1));
+                let op = self.rng.pick(&[(2, "=="), (1, "!="), (2, "<"), (1, "<="), (1, ">"), (1, ">=")]);
+                let (a, b) = (self.expr(width, below), self.expr(width, below));
+                match self.rng.percent(40) {
+                    true => format!("(((int<{width}>) {a}) {op} ((int<{width}>) {b}))"),
+                    false => format!("({a} {op} {b})"),
+                }
+            }
+            4 => format!("(!{})", self.condition(depth - 1)),
+            _ => {
+                let op = self.rng.pick(&[(1, "&&"), (1, "||")]);
+                format!("({} {op} {})", self.condition(depth - 1), self.condition(depth - 1))
+            }
+        }
+    }
+
+    fn statement(&mut self, depth: u32) {
+        let kind = self.rng.below(if depth == 0 { 7 } else { 9 });
+        // Writing to a string cannot fail.
+        _ = match kind {
+            0 => {
+                let index = self.place(3);
+                writeln!(self.text, "counts.count((bit<32>) {index});")
+            }
+            7 | 8 => {
+                let condition = self.condition(2);
+                _ = writeln!(self.text, "if ({condition}) {{");
+                (0..1 + self.rng.below(3)).for_each(|_| self.statement(depth - 1));
+                self.text.push_str("} else {\n");
+                (0..self.rng.below(3)).for_each(|_| self.statement(depth - 1));
+                writeln!(self.text, "}}")
+            }
+            _ => {
+                let width = self.any_width();
+                let (place, value) = (self.place(width), self.expr(width, 4));
+                writeln!(self.text, "{place} = {value};")
+            }
+        };
+    }
+
+    fn statements(&mut self, most: u64) {
+        (0..1 + self.rng.below(most)).for_each(|_| self.statement(2));
+    }
+
+    /// Declares a table with actions of its own.
+    fn table(&mut self, number: u32) {
+        for action in 0..2 {
+            _ = writeln!(self.text, "action do{number}{action}(bit<8> first, bit<48> second) {{");
+            _ = writeln!(self.text, "meta.eight = first; hdr.a.mac = hdr.a.mac ^ second;");
+            self.statements(2);
+            self.text.push_str(["}\n", "if (meta.eight == 3) { mark_to_drop(std); exit; } }\n"][action]);
+        }
+        let is_prefix = self.rng.percent(40);
+        let keys: String = match is_prefix {
+            true => format!("{}: lpm; ", self.place(16)),
+            false => (0..1 + self.rng.below(3)).map(|_| format!("{}: exact; ", self.place(3))).collect(),
+        };
+        _ = writeln!(self.text, "direct_counter(CounterType.packets) hits{number};");
+        _ = writeln!(
+            self.text,
+            "table t{number} {{ key = {{ {keys}}} actions = {{ do{number}0; do{number}1; }} counters = hits{number}; \
+             size = 32; default_action = do{number}0(1, 2); }}"
+        );
+    }
+
+    fn program(mut self) -> String {
+        self.text.push_str(HEAD);
+        self.text.push_str("control V(inout headers hdr, inout metadata meta) { apply {} }\n");
+        let covered: Vec<&str> = (0..4)
+            .map(|_| ["hdr.a.three", "hdr.a.long", "hdr.b.odd", "hdr.a.mac", "hdr.a.word"][self.rng.below(5) as usize])
+            .collect();
+        _ = writeln!(
+            self.text,
+            "control C(inout headers hdr, inout metadata meta) {{ apply {{ update_checksum(hdr.b.isValid(), \
+             {{ {} }}, hdr.a.sixteen, HashAlgorithm.csum16); }} }}",
+            covered.join(", ")
+        );
+        for (name, most) in [("I", 6), ("E", 3)] {
+            _ = writeln!(
+                self.text,
+                "control {name}(inout headers hdr, inout metadata meta, inout standard_metadata_t std) {{"
+            );
+            self.text.push_str("counter(8, CounterType.packets_and_bytes) counts;\n");
+            (0..2).for_each(|number| self.table(number));
+            self.text.push_str("apply {\n");
+            if name == "I" {
+                let port = self.expr(3, 2);
+                _ = writeln!(self.text, "std.egress_spec = (bit<9>) {port};");
+            }
+            self.statements(most);
+            self.text.push_str("if (t0.apply().hit) {\n");
+            self.statements(2);
+            self.text.push_str("}\nswitch (t1.apply().action_run) { do11: {\n");
+            self.statements(2);
+            let condition = self.condition(1);
+            _ = writeln!(
+                self.text,
+                "}} default: {{}} }}\nif ({condition}) {{ if (meta.three == 1) {{ mark_to_drop(std); }} }}\n}} }}"
+            );
+        }
+        self.text.push_str(
+            "control D(packet_out packet, in headers hdr) { apply { packet.emit(hdr.a); packet.emit(hdr.b); } }\n",
+        );
+        self.text.push_str("V1Switch(P(), V(), I(), E(), C(), D()) main;\n");
+        self.text
+    }
+}
+
+/// Writes random entries into all tables.
+fn write(seed: u64, program: &Program, objects: &mut Objects) {
+    let mut rng = SplitMix64::new(seed);
+    for (id, table) in &program.tables {
+        for _ in 0..rng.below(12) {
+            let key = |key: &ir::Key| match key.kind {
+                MatchKind::Lpm => {
+                    let length = rng.pick(&[(1, 0), (1, 8), (2, 14), (1, 16)]);
+                    let value = rng.below(4) << 14 >> (16 - length) << (16 - length);
+                    KeyValue::Lpm(Bits::new(value.into(), 16), length)
+                }
+                _ => KeyValue::Exact(Bits::new(rng.below(8).into(), key.width)),
+            };
+            let keys: Vec<KeyValue> = table.keys.iter().map(key).collect();
+            let action = table.actions[rng.below(2) as usize].action;
+            let args = vec![Bits::new(rng.below(6).into(), 8), Bits::new(rng.next_u64().into(), 48)];
+            // A repeated key is refused.
+            _ = objects.insert(id, TableEntry::new(keys, 0, action, args));
+        }
+    }
+}
+
+fn packet(rng: &mut SplitMix64) -> Vec<u8> {
+    let length = rng.pick(&[(8, 40), (1, 35), (1, 22), (1, 21), (1, 1)]);
+    let is_plain = rng.percent(30);
+    (0..length)
+        .map(|_| if is_plain { [0, 1, 0xff, 0x80][rng.below(4) as usize] } else { rng.next_u64() as u8 })
+        .collect()
+}
+
+fn run(seed: u64) -> Ways {
+    let text = Generator { rng: SplitMix64::new(seed), text: String::new() }.program();
+    let program = rig::compile_text(&text, None).unwrap_or_else(|| panic!("not a valid program:\n{text}"));
+    let rig = |seed| {
+        let write = |program: &Program, objects: &mut Objects| write(seed, program, objects);
+        Rig::try_new(&program, &[Executor::Interpreter], write).expect("a small program")
+    };
+    let (mut all, before) = (rig(seed), rig(seed));
+    let kernel = InKernel::load(&before, 1).ok();
+    let mut rng = SplitMix64::new(seed ^ 0x55);
+    for number in 0..40u32 {
+        let data = packet(&mut rng);
+        let port = if number < 30 { 0 } else { rng.below(PORTS.into()) as u32 };
+        all.packet(port, &data);
+        if let (Some(kernel), true) = (&kernel, port == 0 && data.len() >= 14) {
+            kernel.compare(&before, port, &data);
+        }
+    }
+    all.compare_counts();
+    if let Some(kernel) = kernel {
+        kernel.compare_regions(&before);
+    }
+    all.ways
+}
+
+#[test]
+fn generated_programs_agree() {
+    let (from, count) = (testing::number("BPF_FUZZ_FROM", 0u64), testing::number("BPF_FUZZ_COUNT", 60u64));
+    let (mut packets, mut sent, mut dropped) = (0, 0, 0);
+    for seed in from..from + count {
+        // A failure is reported with its seed.
+        eprintln!("seed {seed}");
+        let ways = run(seed);
+        (packets, sent, dropped) = (packets + ways.all(), sent + ways.sent, dropped + ways.dropped);
+    }
+    eprintln!("{sent} of {packets} packets sent, {dropped} dropped in the kernel");
+    assert!(sent * 100 > packets * 50 && (sent + dropped) * 100 > packets * 85, "{sent}, {dropped} of {packets}");
+}

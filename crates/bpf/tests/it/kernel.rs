@@ -1,0 +1,99 @@
+//! The same packets in the kernel, as root: every program that is emitted loads, and does what it does in the machine.
+
+use std::io;
+use std::sync::atomic::Ordering;
+
+use bpf::asm::Links;
+use ports::{KernelProgram, KernelRegion, KernelTargets};
+use rng::SplitMix64;
+
+use crate::rig::{self, PORTS, Rig};
+
+/// A program of a rig in the kernel, with the region of its own.
+pub struct InKernel {
+    region: KernelRegion,
+    programs: Vec<KernelProgram>,
+    _targets: [KernelTargets; 2],
+}
+
+impl InKernel {
+    /// Loads the code of a rig for the first ports, with the rig's tables.
+    ///
+    /// # Errors
+    /// If the process lacks the privileges.
+    ///
+    /// # Panics
+    /// If the verifier refuses the code.
+    pub fn load(rig: &Rig, ports: u32) -> io::Result<InKernel> {
+        let region = KernelRegion::new(rig.compiled.layout.bytes())?;
+        for (to, from) in region.words().iter().zip(&rig.region) {
+            to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+        let (devices, sockets) = (KernelTargets::devices(64)?, KernelTargets::sockets(2)?);
+        // The loopback interface stands for all devices: redirects are not carried out.
+        (10..10 + PORTS).try_for_each(|device| devices.set_device(device, 1))?;
+        let load = |port| {
+            let links = Links {
+                region: region.descriptor(),
+                devices: devices.descriptor(),
+                sockets: sockets.descriptor(),
+                port,
+            };
+            let code = rig.compiled.encode(&links, true).expect("code");
+            match KernelProgram::load(&code) {
+                Ok(program) => Ok(program),
+                Err(refused) if refused.error.kind() == io::ErrorKind::PermissionDenied && refused.log.is_empty() => {
+                    Err(refused.error)
+                }
+                Err(refused) => {
+                    let log = refused.log.len().saturating_sub(4000);
+                    panic!("{refused}\n...{}", refused.log.get(log..).unwrap_or_default())
+                }
+            }
+        };
+        let programs = (0..ports).map(load).collect::<io::Result<_>>()?;
+        Ok(InKernel { region, programs, _targets: [devices, sockets] })
+    }
+
+    pub fn processed(&self) -> u64 {
+        self.programs[0].processed().expect("the kernel says how many instructions it processed")
+    }
+
+    /// Runs a packet here and in the machine of the rig, and compares verdicts, bytes and regions.
+    pub fn compare(&self, rig: &Rig, port: u32, data: &[u8]) {
+        let mut packet = data.to_vec();
+        let outcome = rig.machine(port, &mut packet).expect("no fault");
+        let (verdict, frame) = self.programs[port as usize].run(data).expect("a run");
+        let is_socket = matches!(outcome.redirect, Some((bpf::asm::MapRef::Sockets, _)));
+        // No queue has a socket here.
+        let expected = if is_socket { bpf::helper::XDP_PASS as u32 } else { outcome.verdict };
+        assert_eq!((verdict, frame), (expected, packet), "port {port}: {data:02x?}");
+    }
+
+    /// Compares the regions, but for the scratch memory.
+    pub fn compare_regions(&self, rig: &Rig) {
+        let scratch = rig.compiled.layout.scratch_bytes() as usize / 8;
+        assert_eq!(rig::shared(&self.region.words()[scratch..]), rig.shared_words());
+    }
+}
+
+#[test]
+fn the_router_in_the_kernel_is_the_router() {
+    let program = crate::rig::program("examples/router/router.p4");
+    let rig = Rig::new(&program, |program, objects| crate::router::write(2, 200, program, objects));
+    let kernel = match InKernel::load(&rig, PORTS) {
+        Ok(kernel) => kernel,
+        Err(error) => return testing::skip(&format!("needs root: {error}")),
+    };
+    let mut rng = SplitMix64::new(4);
+    for _ in 0..2000 {
+        let mut data = crate::router::packet(&mut rng);
+        if rng.percent(30) {
+            data.truncate(14 + rng.below(data.len() as u64 - 13) as usize);
+        }
+        kernel.compare(&rig, rng.below(PORTS.into()) as u32, &data);
+    }
+    kernel.compare_regions(&rig);
+    eprintln!("{} instructions processed", kernel.processed());
+    assert!(kernel.processed() < 20_000, "{} instructions were processed", kernel.processed());
+}

@@ -1,0 +1,10 @@
+//! The integration tests of `bpf`, in one binary, so that their dependencies are linked once.
+
+mod features;
+mod generated;
+mod headers;
+mod kernel;
+mod machine;
+mod programs;
+mod rig;
+mod router;

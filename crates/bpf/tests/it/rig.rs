@@ -1,0 +1,255 @@
+//! Runs packets on compiled code in the machine, with a switch for those that are handed over, and on a switch alone,
+//! and compares everything that can be seen.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bpf::asm::{Links, MapRef};
+use bpf::machine::{self, Environment, Fault, Outcome};
+use bpf::{Compiled, Options, PortState, RegionCounts};
+use compiler::Source;
+use engine::Objects;
+use ir::Program;
+use switch::{Device, DropReason, Frame, Time};
+use v1model::{Config, Executor, Switch, V1Model};
+
+/// Number of ports of the switches; all are fast.
+pub const PORTS: u32 = 8;
+const SOCKETS: u32 = 2;
+
+/// Compiles a file of the repository.
+pub fn program(path: &str) -> Arc<Program> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path);
+    let text = std::fs::read_to_string(&path).expect("the file is there");
+    compile_text(&text, path.parent()).expect("a valid program")
+}
+
+/// Compiles a text; `None` if it is not a program for v1model that can run.
+pub fn compile_text(text: &str, include: Option<&Path>) -> Option<Arc<Program>> {
+    let (mut map, mut diagnostics) = (diagnostics::SourceMap::new(), diagnostics::Diagnostics::new());
+    let include_dirs: Vec<_> = include.map(Path::to_owned).into_iter().collect();
+    let source = Source { include_dirs: &include_dirs, ..Source::new("program.p4", text) };
+    let compiled = compiler::compile(&source, &V1Model, &mut map, &mut diagnostics)?;
+    Some(Arc::new(compiled.ir))
+}
+
+/// The way of a packet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Way {
+    Sent { port: u32, data: Vec<u8> },
+    Dropped,
+    HandedOver,
+}
+
+/// Numbers of packets by their way.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Ways {
+    pub sent: u64,
+    pub dropped: u64,
+    pub handed_over: u64,
+}
+
+impl Ways {
+    pub fn fast(self) -> u64 {
+        self.sent + self.dropped
+    }
+
+    pub fn all(self) -> u64 {
+        self.fast() + self.handed_over
+    }
+}
+
+pub struct Rig {
+    pub program: Arc<Program>,
+    pub compiled: Compiled,
+    pub region: Vec<AtomicU64>,
+    /// The code of each port.
+    code: Vec<Vec<u64>>,
+    /// Runs the packets that are handed over.
+    slow: Switch,
+    /// Run all packets: the interpreter, and perhaps machine code.
+    references: Vec<Switch>,
+    pub ways: Ways,
+    sent: BTreeMap<u32, [u64; 2]>,
+    received: BTreeMap<u32, [u64; 2]>,
+}
+
+/// Returns the links with which the code of a port is encoded for the machine.
+pub fn links(port: u32) -> Links {
+    Links { region: 3, devices: 4, sockets: 5, port }
+}
+
+impl Rig {
+    /// Compiles a program. `write` writes the entries into each switch.
+    pub fn new(program: &Arc<Program>, write: impl Fn(&Program, &mut Objects)) -> Rig {
+        Rig::try_new(program, &[Executor::Interpreter, Executor::Jit], write).expect("the program is not too large")
+    }
+
+    /// Does the same for a program that may be too large, and these executors, of which the first is the interpreter.
+    pub fn try_new(
+        program: &Arc<Program>,
+        executors: &[Executor],
+        write: impl Fn(&Program, &mut Objects),
+    ) -> Option<Rig> {
+        let pass = v1model::kernel_pass(program).expect("a v1model program");
+        let compiled = bpf::compile(program, &pass, Options { cpus: 4, ports: PORTS }).ok()?;
+        let switch = |executor| {
+            let config = Config { executor, cpu_port: None, ..Config::with_ports(PORTS) };
+            let mut switch = Switch::new(program.clone(), config).expect("a switch");
+            write(program, switch.objects_mut());
+            switch
+        };
+        let region: Vec<AtomicU64> = (0..compiled.layout.bytes() / 8).map(|_| AtomicU64::new(0)).collect();
+        for port in 0..PORTS {
+            let state = PortState::Fast { device: port + 10, max_frame: 1514 };
+            bpf::set_port(&compiled.layout, &region, port, state);
+        }
+        let references: Vec<Switch> = executors.iter().map(|executor| switch(*executor)).collect();
+        bpf::fill(&compiled.layout, &region, program, references[0].objects()).expect("the entries fit");
+        let code = (0..PORTS).map(|port| compiled.encode(&links(port), true).expect("code")).collect();
+        Some(Rig {
+            program: program.clone(),
+            compiled,
+            region,
+            code,
+            slow: switch(Executor::Interpreter),
+            references,
+            ways: Ways::default(),
+            sent: BTreeMap::new(),
+            received: BTreeMap::new(),
+        })
+    }
+
+    pub fn code(&self) -> String {
+        bpf::disassemble(&self.code[0])
+    }
+
+    /// Runs code on a packet in the machine.
+    pub fn machine(&self, port: u32, packet: &mut [u8]) -> Result<Outcome, Fault> {
+        let environment =
+            Environment { links: links(port), region: &self.region, devices: 64, sockets: SOCKETS, cpu: 1 };
+        machine::run(&self.code[port as usize], packet, environment)
+    }
+
+    /// The words of the region that packets may change only at their commit, up to the first megabytes: all counts,
+    /// except in large programs.
+    pub fn shared_words(&self) -> Vec<u64> {
+        let scratch = self.compiled.layout.scratch_bytes() as usize / 8;
+        shared(&self.region[scratch..])
+    }
+
+    /// Runs a packet everywhere and compares.
+    pub fn packet(&mut self, port: u32, data: &[u8]) -> Way {
+        let (before, mut packet) = (self.shared_words(), data.to_vec());
+        let outcome = self.machine(port, &mut packet).unwrap_or_else(|fault| panic!("{fault}\n{}", self.code()));
+        let way = match (outcome.verdict as i32, outcome.redirect) {
+            (bpf::helper::XDP_DROP, None) => Way::Dropped,
+            (bpf::helper::XDP_REDIRECT, Some((MapRef::Sockets, 0))) => Way::HandedOver,
+            (bpf::helper::XDP_REDIRECT, Some((MapRef::Devices, device))) => {
+                Way::Sent { port: device - 10, data: packet.clone() }
+            }
+            other => panic!("{other:?} of {data:02x?}"),
+        };
+        let time = Time::from_us(1);
+        let mut frames: Vec<Vec<Frame>> = Vec::new();
+        for reference in &mut self.references {
+            let mut output = Vec::new();
+            reference.step(time, &mut vec![Frame::new(port, data.to_vec())], &mut output);
+            frames.push(output);
+        }
+        assert!(frames.iter().all(|other| *other == frames[0]), "interpreter and machine code");
+        let bytes = data.len() as u64;
+        match &way {
+            Way::Sent { port: to, data } => {
+                assert_eq!(frames[0], [Frame::new(*to, data.clone())], "sent");
+                self.ways.sent += 1;
+                add(&mut self.sent, *to, bytes);
+            }
+            Way::Dropped => {
+                assert_eq!(frames[0], [], "dropped");
+                self.ways.dropped += 1;
+            }
+            Way::HandedOver => {
+                assert_eq!((packet.as_slice(), self.shared_words()), (data, before), "a hand-over changes nothing");
+                self.ways.handed_over += 1;
+                let mut output = Vec::new();
+                self.slow.step(time, &mut vec![Frame::new(port, data.to_vec())], &mut output);
+                assert_eq!(frames[0], output);
+            }
+        }
+        if way != Way::HandedOver {
+            add(&mut self.received, port, bytes);
+        }
+        way
+    }
+
+    /// Compares the counts of fast and slow packets together with those of the switch that had all.
+    pub fn compare_counts(&self) {
+        let counts = RegionCounts::new(&self.compiled.layout, &self.region);
+        for port in 0..PORTS {
+            for (count, expected) in [(counts.sent(port), &self.sent), (counts.received(port), &self.received)] {
+                assert_eq!([count.packets, count.bytes], expected.get(&port).copied().unwrap_or_default());
+            }
+        }
+        for (id, counter) in &self.program.counters {
+            for index in 0..counter.size.unwrap_or(0) {
+                let all = self.references[0].objects().counter(id, index).expect("an element");
+                let slow = self.slow.objects().counter(id, index).expect("an element");
+                let fast = counts.counter(id, index as u32).unwrap_or_default();
+                let sum = [slow.packets + fast.packets, slow.bytes + fast.bytes];
+                assert_eq!(sum, [all.packets, all.bytes], "counter {} at {index}", counter.name);
+            }
+        }
+        self.compare_hits(&counts);
+        self.compare_drops(&counts);
+        let errors = |switch: &Switch| switch.registry().get("parser.errors").unwrap_or(0);
+        let fast: u64 = (0..self.program.errors.len() as u32).map(|error| counts.errors(error)).sum();
+        assert_eq!(errors(&self.slow) + fast, errors(&self.references[0]), "parser errors");
+    }
+
+    fn compare_hits(&self, counts: &RegionCounts<'_>) {
+        let sum = |objects: &Objects, table| {
+            let hits = objects.entries(table).map(|entry| entry.counter);
+            hits.fold([0, 0], |sum, one| [sum[0] + one.packets, sum[1] + one.bytes])
+        };
+        for (id, table) in self.program.tables.iter().filter(|(_, table)| table.counter.is_some()) {
+            let records = (1..).map_while(|record| counts.hits(id, record));
+            let fast = records.fold([0, 0], |sum, one| [sum[0] + one.packets, sum[1] + one.bytes]);
+            let (slow, all) = (sum(self.slow.objects(), id), sum(self.references[0].objects(), id));
+            assert_eq!([slow[0] + fast[0], slow[1] + fast[1]], all, "hits of {}", table.name);
+        }
+    }
+
+    fn compare_drops(&self, counts: &RegionCounts<'_>) {
+        let mut drops: BTreeMap<(&str, String), u64> = BTreeMap::new();
+        for (is_egress, loc, packets) in counts.drops() {
+            let reason = if is_egress { DropReason::EgressProgram } else { DropReason::IngressProgram };
+            let place = if loc.as_u32() == 0 { String::new() } else { self.program.locs[loc].to_string() };
+            *drops.entry((reason.name(), place)).or_default() += packets;
+        }
+        let sites = |switch: &Switch| {
+            let sites = switch.drop_sites().into_iter();
+            let key = |site: &switch::DropSite| {
+                (site.reason.name(), site.place.as_ref().map_or_else(String::new, |(place, _)| place.to_string()))
+            };
+            sites.map(|site| (key(&site), site.packets)).collect::<Vec<_>>()
+        };
+        for (key, packets) in sites(&self.slow) {
+            *drops.entry(key).or_default() += packets;
+        }
+        let all: BTreeMap<_, _> = sites(&self.references[0]).into_iter().collect();
+        assert_eq!(drops, all, "drops by reason and place");
+    }
+}
+
+/// Returns the first words of a region behind its scratch memory.
+pub fn shared(words: &[AtomicU64]) -> Vec<u64> {
+    words.iter().take(1 << 18).map(|word| word.load(Ordering::Relaxed)).collect()
+}
+
+fn add(to: &mut BTreeMap<u32, [u64; 2]>, port: u32, bytes: u64) {
+    let count = to.entry(port).or_default();
+    *count = [count[0] + 1, count[1] + bytes];
+}
