@@ -7,7 +7,7 @@ use ir::{
 };
 
 use crate::Requested;
-use crate::objects::{Colour, EntryId, TableEntry};
+use crate::objects::{Colour, EntryHandle, TableEntry};
 
 /// An observer of packets. `()` observes nothing and costs nothing.
 pub trait Watch {
@@ -144,8 +144,8 @@ pub enum Event<'a> {
         key: &'a [Bits],
         /// The entry; `None` for a miss.
         entry: Option<&'a TableEntry>,
-        /// The identity of the entry.
-        id: Option<EntryId>,
+        /// The handle of the entry.
+        handle: Option<EntryHandle>,
         /// The selected member of the table's profile.
         member: Option<(ProfileId, u32)>,
         /// The action that runs; `None` if the entry's group has no member that is up.

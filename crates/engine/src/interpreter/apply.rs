@@ -49,7 +49,7 @@ impl<W: Watch + ?Sized> Execution<'_, W> {
                 table: id,
                 key: &key,
                 entry: shown.as_ref(),
-                id: watched.map(|handle| self.objects.entry_id(id, handle)),
+                handle: watched.map(|handle| self.objects.entry_handle(id, handle)),
                 member: chosen.member,
                 action: call.map(|call| call.action),
                 args: call.map(|call| call.args.as_slice()).unwrap_or_default(),

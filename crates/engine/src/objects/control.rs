@@ -27,7 +27,7 @@ pub(crate) struct ControlState {
     /// State that the architecture attaches.
     pub(crate) attached: Attached,
     pub(crate) revision: Revision,
-    /// Number of changes that are not of entries, which wraps around.
+    /// Number of changes other than of entries. Wraps around.
     pub(crate) other_changes: u32,
 }
 
@@ -96,7 +96,7 @@ pub(crate) enum ControlChange {
 }
 
 impl ControlChange {
-    /// Whether the change is none of entries, whose tables count theirs, and one that packets can notice.
+    /// Whether packets can notice the change and no table counts it. Tables count changes of their entries.
     fn is_other(&self) -> bool {
         use ControlChange::{Add, Backend, BeginLoad, FinishLoad, Replace, Take};
         !matches!(self, Add(..) | Replace(..) | Take(..) | BeginLoad(..) | FinishLoad(_) | Backend(..))

@@ -5,8 +5,8 @@ use ir::{KeyValue, TableId};
 use super::control::ControlChange;
 use super::profile::check_weights;
 use super::{
-    ActionCall, ActionSpec, CounterValue, EntryError, EntryFacts, EntryId, Installed, MeterConfig, Objects, TableEntry,
-    TableState,
+    ActionCall, ActionSpec, CounterValue, EntryError, EntryHandle, EntryStats, Installed, MeterConfig, Objects,
+    TableEntry, TableState,
 };
 use crate::tables::{Backend, Handle, KeyShape, canonical, needs_priority};
 
@@ -146,23 +146,23 @@ impl Objects {
         tallies.filter_map(|tally| tally.hits(table, handle, generation)).fold(written, |last, (_, hit)| last.max(hit))
     }
 
-    /// Returns the identity of an entry that packets see now.
-    pub(crate) fn entry_id(&self, table: TableId, handle: Handle) -> EntryId {
-        EntryId { handle: handle.0, generation: self.control().tables[table].entries.generation(handle) }
+    /// Returns the lasting handle of an entry that packets see now.
+    pub(crate) fn entry_handle(&self, table: TableId, handle: Handle) -> EntryHandle {
+        EntryHandle { number: handle.0, generation: self.control().tables[table].entries.generation(handle) }
     }
 
-    /// Returns the facts of an entry that packets see now; `None` if it has been removed, and for tables whose entries
+    /// Returns what is known of an entry that packets see now; `None` if it has been removed, and for tables whose entries
     /// lie in the memory of servers.
-    pub fn entry_facts(&self, table: TableId, id: EntryId) -> Option<EntryFacts> {
+    pub fn entry_stats(&self, table: TableId, id: EntryHandle) -> Option<EntryStats> {
         let state = self.control().tables.get(table)?;
         let entries = &state.entries;
-        let handle = Handle(id.handle);
+        let handle = Handle(id.number);
         if self.has_ledger(table) || !entries.has(handle) || entries.generation(handle) != id.generation {
             return None;
         }
         let counted = self.tally.hits(table, handle, id.generation.into()).map(|(counter, _)| counter);
         let counter = state.records_hits.then(|| counted.unwrap_or_default());
-        Some(EntryFacts { written_ns: entries.written_ns(handle), counter })
+        Some(EntryStats { written_ns: entries.written_ns(handle), counter })
     }
 
     /// Returns the number of entries.

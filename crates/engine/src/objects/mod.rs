@@ -57,7 +57,7 @@ pub use row_states::RowState;
 pub use row_tables::MissingRow;
 pub use rows::{Dependency, RowRefusal, RowWrite, StateRow};
 pub use snapshots::{DIRTY_PAGE, PageStates, PageWrite};
-pub use table::{EntryFacts, EntryId, Installed};
+pub use table::{EntryHandle, EntryStats, Installed};
 pub use use_times::use_time;
 
 pub(crate) use profile::choose;

@@ -24,18 +24,18 @@ pub struct Installed {
     pub last_hit_ns: u64,
 }
 
-/// The identity of an entry among all that a table has ever had.
+/// Identifies an entry among the present and removed ones of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct EntryId {
-    /// Its number in the table. Numbers count from 0 in the order of insertion; those of removed entries are used again.
-    pub handle: u32,
-    /// Number of entries that have had this handle, including it.
+pub struct EntryHandle {
+    /// Number in the table, from 0. The numbers of removed entries are reused.
+    pub number: u32,
+    /// Number of entries that have had this number, including it.
     pub generation: u32,
 }
 
-/// Facts of an entry that packets see.
+/// What is known of an entry that packets see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct EntryFacts {
+pub struct EntryStats {
     /// Time at which it was written: inserted or modified.
     pub written_ns: u64,
     /// Hits that this view has counted, and their bytes. `None` if the table has no direct counter, no direct meter

@@ -52,7 +52,7 @@ rows! {
     // Per entry: the one that this packet matched.
     FlowEntry {
         0x00 "ID" "entry.{table}.handle" 32 None Identifier,
-            "Number of the entry that the packet matched, in the order of insertion; absent after a miss", also "MatchedEntryID";
+            "Handle of the entry that the packet matched: its number in the table, which a later entry may get again; absent after a miss", also "MatchedEntryID";
         0x02 "Generation" "entry.{table}.generation" 32 None Counter,
             "Times that the handle was assigned, so that a deleted entry is not taken for its successor";
         0x04 "InsertClock" "entry.{table}.inserted" 64 Nanoseconds Counter, "Clock at which the entry was inserted or last modified";

@@ -1,4 +1,4 @@
-//! Tells when memory servers come and go.
+//! Reports when memory servers stop and resume answering.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -33,7 +33,9 @@ impl ServerNotices {
 fn note(server: Ipv4Addr, answers: bool, others: usize) -> String {
     match (answers, others) {
         (true, _) => format!("memory server {server} answers"),
-        (false, 0) => format!("memory server {server} does not answer, nor does another: lookups are dropped"),
+        (false, 0) => format!(
+            "memory server {server} does not answer, and neither does any other: packets that need a READ are dropped"
+        ),
         (false, _) => format!("memory server {server} does not answer; lookups go to the others"),
     }
 }

@@ -32,16 +32,17 @@ pub fn families<S: RowSwitch>(switch: &ElasticSwitch<S>, _: Time) -> Vec<MetricF
         of_tables(counter("triplane_elastic_lookups_total", "Keys that needed memory of servers."), |it| {
             it.lookups.begun
         }),
-        of_tables(counter("triplane_elastic_local_total", "Of these, keys that the switch answered itself."), |it| {
-            it.table_counts.local
-        }),
+        of_tables(
+            counter("triplane_elastic_lookups_local_total", "Of these, keys that the switch answered itself."),
+            |it| it.table_counts.local,
+        ),
         of_tables(counter("triplane_elastic_reads_total", "READs, repeated ones included."), |it| {
             it.table_counts.reads
         }),
         of_tables(counter("triplane_elastic_reads_repeated_total", "READs of torn cells, sent again."), |it| {
             it.table_counts.rereads
         }),
-        of_tables(counter("triplane_elastic_reads_moved_total", "READs sent to another copy."), |it| {
+        of_tables(counter("triplane_elastic_reads_retried_total", "READs sent to another copy."), |it| {
             it.table_counts.retries
         }),
         of_tables(counter("triplane_elastic_writes_total", "WRITEs of changes and of new copies."), |it| {

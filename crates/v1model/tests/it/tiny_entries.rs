@@ -104,7 +104,7 @@ fn programs_read_the_entry_that_forwarded_their_packet() {
 }
 
 #[test]
-fn facts_of_entries_are_absent_after_a_miss() {
+fn entries_are_absent_after_a_miss() {
     for way in WAYS {
         let mut switch = switch(way);
         let left = step(&mut switch, way, [transparent(ENTRY, 9)]);
@@ -146,7 +146,7 @@ fn a_handle_that_is_used_again_has_another_generation() {
     }
 }
 
-/// The packet still tells which entry forwarded it, and says nothing of the one that has its handle by then.
+/// The packet still says which entry forwarded it, and nothing of the one that has its number by then.
 #[test]
 fn an_entry_may_be_removed_while_its_packet_waits() {
     for way in WAYS {

@@ -3,7 +3,7 @@
 //! Machine code keeps no entries of a packet. So a packet whose program reads them is interpreted, and an observer of
 //! the interpreter notes its matches.
 
-use engine::{EntryId, Event, Watch};
+use engine::{EntryHandle, Event, Watch};
 use ir::{Program, TableId};
 use tpp::map::Namespace;
 use wire::tpp::{Operation, Packet, Status};
@@ -14,7 +14,7 @@ use super::{TinyPacket, offset};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MatchedEntry {
     pub table: TableId,
-    pub id: EntryId,
+    pub handle: EntryHandle,
 }
 
 /// Whether a program may read entries that its packet matched.
@@ -39,9 +39,9 @@ pub(in crate::switch) struct EntryNotes<'a> {
 
 impl Watch for EntryNotes<'_> {
     fn event(&mut self, program: &Program, event: Event<'_>) {
-        if let Event::Applied { table, id, .. } = event {
+        if let Event::Applied { table, handle, .. } = event {
             self.matched.retain(|matched| matched.table != table);
-            self.matched.extend(id.map(|id| MatchedEntry { table, id }));
+            self.matched.extend(handle.map(|handle| MatchedEntry { table, handle }));
         }
         if self.others.wants_events() {
             self.others.event(program, event);
@@ -61,8 +61,8 @@ impl TinyPacket {
     }
 
     /// Returns the entry that the packet matched in the last application of a table; `None` after a miss.
-    pub(super) fn matched_in(&self, table: TableId) -> Option<EntryId> {
-        self.matches().find(|matched| matched.table == table).map(|matched| matched.id)
+    pub(super) fn matched_in(&self, table: TableId) -> Option<EntryHandle> {
+        self.matches().find(|matched| matched.table == table).map(|matched| matched.handle)
     }
 
     /// Returns the matches in the order in which the tables were last applied.

@@ -147,17 +147,17 @@ impl PacketMemory<'_> {
         }
     }
 
-    /// Returns a fact of the entry that the packet matched in a table. Facts of an entry that was removed since are
-    /// absent.
+    /// Returns a value of the entry that the packet matched in a table. Of an entry that was removed since, only the
+    /// handle exists.
     fn of_entry(&self, stage: usize, offset: u16) -> Option<u64> {
         let table = TableId::new(stage);
-        let id = self.packet.matched_in(table).filter(|_| !self.objects.has_ledger(table))?;
-        let facts = self.objects.entry_facts(table, id);
-        let counter = || facts?.counter.filter(|_| self.has_all_counts);
+        let handle = self.packet.matched_in(table).filter(|_| !self.objects.has_ledger(table))?;
+        let stats = self.objects.entry_stats(table, handle);
+        let counter = || stats?.counter.filter(|_| self.has_all_counts);
         match offset {
-            offset::ENTRY_ID => Some(id.handle.into()),
-            offset::ENTRY_GENERATION => Some(id.generation.into()),
-            offset::ENTRY_INSERT_CLOCK => Some(facts?.written_ns),
+            offset::ENTRY_ID => Some(handle.number.into()),
+            offset::ENTRY_GENERATION => Some(handle.generation.into()),
+            offset::ENTRY_INSERT_CLOCK => Some(stats?.written_ns),
             offset::ENTRY_MATCH_PACKETS => Some(counter()?.packets),
             offset::ENTRY_MATCH_BYTES => Some(counter()?.bytes),
             _ => None,
@@ -175,7 +175,7 @@ impl PacketMemory<'_> {
             offset::PACKET_INPUT_PORT => self.input.0.into(),
             offset::PACKET_OUTPUT_PORT => self.leaving.port.0.into(),
             offset::PACKET_QUEUE_ID => queued?.priority as u64,
-            offset::PACKET_MATCHED_ENTRY => self.last_match()?.id.handle.into(),
+            offset::PACKET_MATCHED_ENTRY => self.last_match()?.handle.number.into(),
             offset::PACKET_MATCHED_STAGE => self.last_match()?.table.index() as u64,
             offset::PACKET_ENQUEUE_DEPTH => queued?.depth as u64,
             offset::PACKET_DEQUEUE_DEPTH => queued.map(|_| self.leaving.depth as u64)?,
