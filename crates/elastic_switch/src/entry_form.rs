@@ -75,8 +75,8 @@ impl EntryForm {
         &self.keys
     }
 
-    /// Returns the number of entries as which one with these values counts. A prefix counts as the cells that it takes at
-    /// most.
+    /// Returns the number of entries as which one with these values counts. A prefix counts as the cells that it takes
+    /// at most.
     pub fn count_of(&self, keys: &[KeyValue]) -> u64 {
         let Some(prefix) = &self.settings.prefix else { return 1 };
         match keys.get(prefix.element) {

@@ -1,4 +1,4 @@
-//! Checks that `@elastic` marks only tables that can be looked up with one READ of remote memory.
+//! Checks that `@elastic` marks only tables whose entries READs of remote memory can find.
 
 use diagnostics::{Diagnostic, Span};
 use ir::{ELASTIC, TableId};
@@ -40,7 +40,7 @@ impl Lowering<'_> {
             let span = places.map_or(Span::default(), |places| key(places).unwrap_or(places.annotation));
             let mut finding = Diagnostic::error("elastic", span, mistake.message).help(mistake.help);
             if mistake.key.is_some() {
-                finding = finding.label("one READ has to find the entry");
+                finding = finding.label("a READ of consecutive cells has to find the entry");
             }
             self.error(finding);
         }

@@ -11,10 +11,10 @@ use switch::{
 
 /// A switch of a live lab.
 pub struct LiveSwitch<S> {
-    inner: Kind<S>,
+    inner: WrappedSwitch<S>,
 }
 
-enum Kind<S> {
+enum WrappedSwitch<S> {
     InBand(Box<InBandSwitch<S>>),
     Elastic(Box<ElasticSwitch<S>>),
 }
@@ -23,13 +23,13 @@ enum Kind<S> {
 macro_rules! inside {
     ($kind:expr, $switch:ident => $call:expr) => {
         match $kind {
-            Kind::InBand($switch) => $call,
-            Kind::Elastic($switch) => $call,
+            WrappedSwitch::InBand($switch) => $call,
+            WrappedSwitch::Elastic($switch) => $call,
         }
     };
 }
 
-impl<S: RowSwitch> Deref for Kind<S> {
+impl<S: RowSwitch> Deref for WrappedSwitch<S> {
     type Target = dyn SwitchControl;
 
     fn deref(&self) -> &dyn SwitchControl {
@@ -37,7 +37,7 @@ impl<S: RowSwitch> Deref for Kind<S> {
     }
 }
 
-impl<S: RowSwitch> DerefMut for Kind<S> {
+impl<S: RowSwitch> DerefMut for WrappedSwitch<S> {
     fn deref_mut(&mut self) -> &mut dyn SwitchControl {
         inside!(self, switch => &mut **switch)
     }
@@ -45,13 +45,13 @@ impl<S: RowSwitch> DerefMut for Kind<S> {
 
 impl<S: RowSwitch> From<InBandSwitch<S>> for LiveSwitch<S> {
     fn from(switch: InBandSwitch<S>) -> LiveSwitch<S> {
-        LiveSwitch { inner: Kind::InBand(Box::new(switch)) }
+        LiveSwitch { inner: WrappedSwitch::InBand(Box::new(switch)) }
     }
 }
 
 impl<S: RowSwitch> From<ElasticSwitch<S>> for LiveSwitch<S> {
     fn from(switch: ElasticSwitch<S>) -> LiveSwitch<S> {
-        LiveSwitch { inner: Kind::Elastic(Box::new(switch)) }
+        LiveSwitch { inner: WrappedSwitch::Elastic(Box::new(switch)) }
     }
 }
 
@@ -80,7 +80,7 @@ impl<S: RowSwitch> SwitchControl for LiveSwitch<S> {
         let other: &mut dyn std::any::Any = other;
         let other: &mut LiveSwitch<S> = other.downcast_mut().expect("switches of different types are not exchanged");
         match (&mut self.inner, &mut other.inner) {
-            (Kind::InBand(own), Kind::InBand(other)) => own.swap_with(&mut **other),
+            (WrappedSwitch::InBand(own), WrappedSwitch::InBand(other)) => own.swap_with(&mut **other),
             _ => panic!("a program with tables in the memory of servers is not replaced while it runs"),
         }
     }
@@ -111,8 +111,8 @@ impl<S: RowSwitch> PacketSwitch for LiveSwitch<S> {
     /// As those of the switch inside.
     fn workers(&mut self, count: u32) -> Vec<LiveSwitch<S>> {
         match &mut self.inner {
-            Kind::InBand(switch) => switch.workers(count).into_iter().map(LiveSwitch::from).collect(),
-            Kind::Elastic(switch) => switch.workers(count).into_iter().map(LiveSwitch::from).collect(),
+            WrappedSwitch::InBand(switch) => switch.workers(count).into_iter().map(LiveSwitch::from).collect(),
+            WrappedSwitch::Elastic(switch) => switch.workers(count).into_iter().map(LiveSwitch::from).collect(),
         }
     }
 

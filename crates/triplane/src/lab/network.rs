@@ -8,7 +8,6 @@ use std::sync::{Arc, OnceLock};
 
 use compiler::CompiledProgram;
 use diagnostics::{Diagnostic, Diagnostics, FileId, SourceMap, Span};
-use elastic_switch::EntryForm;
 use lab::routes::ShortestPaths;
 use lab::{End, Entries, Node, SwitchProgram, Topology};
 use lab_live::{ControllerEndpoint, LabError};
@@ -21,7 +20,7 @@ use v1model_runtime::{LiveSwitch, simulated};
 
 use super::args::TopologyArgs;
 use super::members;
-use super::remote_tables::{RemoteTables, UndersizedServer};
+use super::remote_tables::{RemoteTables, UndersizedServer, oversized};
 use super::replication::{Replication, Unreachable};
 use super::writes::Writes;
 use crate::load::{self, Loader, PLACEHOLDER, ProgramArgs};
@@ -317,21 +316,6 @@ impl Reader<'_> {
         None
     }
 
-    /// Reports tables in the memory of servers whose prefixes take too many cells.
-    fn check_prefixes(&mut self, span: Span, ready: &Ready) {
-        for form in EntryForm::all(&ready.program) {
-            let entries = ready.entries.tables.iter().filter(|entry| entry.table == form.settings.table);
-            let counted = entries.map(|entry| form.count_of(&entry.keys)).sum();
-            if let Err(error) = form.check_count(counted) {
-                self.finding(
-                    span,
-                    error.to_string(),
-                    "a prefix counts as the cells that it may take (docs/elastic.md)",
-                );
-            }
-        }
-    }
-
     /// Plans the tables in the memory of servers.
     fn remote_tables(&mut self, topology: &Topology, switches: &BTreeMap<usize, Ready>, is_live: bool) -> RemoteTables {
         let mut planned = RemoteTables::default();
@@ -352,7 +336,10 @@ impl Reader<'_> {
                     self.diagnostics.push(warning.help(help));
                 }
                 (true, Some(_)) => {
-                    self.check_prefixes(topology.switches[*at].span, ready);
+                    for error in oversized(&ready.program, &ready.entries) {
+                        let help = "a prefix counts as the cells that it may take (docs/elastic.md)";
+                        self.finding(topology.switches[*at].span, error.to_string(), help);
+                    }
                     for UndersizedServer { host, needed } in
                         planned.add(topology, *at, &ready.program).err().unwrap_or_default()
                     {

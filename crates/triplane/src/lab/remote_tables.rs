@@ -3,7 +3,11 @@
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
-use elastic_switch::{ElasticConfig, ElasticCounts, ElasticSwitch, MemoryServerPort, SwitchAddress, bytes_per_server};
+use elastic_switch::{
+    ElasticConfig, ElasticCounts, ElasticError, ElasticSwitch, EntryForm, MemoryServerPort, SwitchAddress,
+    bytes_per_server,
+};
+use entries_file::Entries;
 use lab::Topology;
 use lab::scenario::Run;
 use rdma::MemoryNodeConfig;
@@ -40,6 +44,15 @@ pub struct UndersizedServer {
 fn switch_address(switch: usize) -> SwitchAddress {
     let [high, low] = (switch as u16 + 1).to_be_bytes();
     SwitchAddress::of(Ipv4Addr::new(198, 19, high, low))
+}
+
+/// Returns the tables of a switch whose prefixes take too many cells.
+pub fn oversized(program: &ir::Program, entries: &Entries) -> Vec<ElasticError> {
+    let check = |form: &EntryForm| {
+        let of_table = entries.tables.iter().filter(|entry| entry.table == form.settings.table);
+        form.check_count(of_table.map(|entry| form.count_of(&entry.keys)).sum())
+    };
+    EntryForm::all(program).iter().filter_map(|form| check(form).err()).collect()
 }
 
 impl RemoteTables {
