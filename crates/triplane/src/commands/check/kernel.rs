@@ -1,4 +1,4 @@
-//! Tells which packets of a program can be processed in the kernel, and which places hand them to the switch.
+//! Reports which packets of a program can be processed in the kernel, and which places hand them to the switch.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
