@@ -94,7 +94,7 @@ impl Cond {
 /// The number of bytes of a memory access, with its code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Size {
+pub enum AccessSize {
     /// Four bytes.
     B4 = 0x00,
     /// Two bytes.
@@ -105,36 +105,36 @@ pub enum Size {
     B8 = 0x18,
 }
 
-impl Size {
+impl AccessSize {
     /// Returns the number of bytes.
     pub fn bytes(self) -> u32 {
         match self {
-            Size::B1 => 1,
-            Size::B2 => 2,
-            Size::B4 => 4,
-            Size::B8 => 8,
+            AccessSize::B1 => 1,
+            AccessSize::B2 => 2,
+            AccessSize::B4 => 4,
+            AccessSize::B8 => 8,
         }
     }
 }
 
 /// The second operand of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Operand {
+pub enum AluOperand {
     /// A register.
     Reg(Reg),
     /// A number, which is sign-extended to 64 bits.
     Imm(i32),
 }
 
-impl From<Reg> for Operand {
-    fn from(reg: Reg) -> Operand {
-        Operand::Reg(reg)
+impl From<Reg> for AluOperand {
+    fn from(reg: Reg) -> AluOperand {
+        AluOperand::Reg(reg)
     }
 }
 
-impl From<i32> for Operand {
-    fn from(number: i32) -> Operand {
-        Operand::Imm(number)
+impl From<i32> for AluOperand {
+    fn from(number: i32) -> AluOperand {
+        AluOperand::Imm(number)
     }
 }
 
@@ -180,9 +180,9 @@ impl Links {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Instruction {
     /// An operation on 64 bits.
-    Alu64(Alu, Reg, Operand),
+    Alu64(Alu, Reg, AluOperand),
     /// An operation on the low 32 bits, which clears the others.
-    Alu32(Alu, Reg, Operand),
+    Alu32(Alu, Reg, AluOperand),
     /// Converts the low 16, 32 or 64 bits between host and network byte order, and clears the others.
     BigEndian(Reg, u8),
     /// Loads a 64-bit number. Takes the room of two instructions.
@@ -194,11 +194,11 @@ pub enum Instruction {
     /// Loads the address of a byte in the element of a map.
     LoadAddress(Reg, MapRef, u32),
     /// `destination = *(source + offset)`
-    Load(Size, Reg, Reg, i16),
+    Load(AccessSize, Reg, Reg, i16),
     /// `*(destination + offset) = source`
-    Store(Size, Reg, i16, Reg),
+    Store(AccessSize, Reg, i16, Reg),
     /// `*(destination + offset) = immediate`
-    StoreImm(Size, Reg, i16, i32),
+    StoreImm(AccessSize, Reg, i16, i32),
     /// `*(destination + offset) += source`, atomically, on 64 bits.
     AtomicAdd(Reg, i16, Reg),
     /// `source = exchange(*(destination + offset), source)`, atomically, on 64 bits.
@@ -206,7 +206,7 @@ pub enum Instruction {
     /// Jumps.
     Jump(Label),
     /// Jumps under a condition on 64 bits.
-    JumpIf(Cond, Reg, Operand, Label),
+    JumpIf(Cond, Reg, AluOperand, Label),
     /// Calls the kernel function with this number.
     Call(i32),
     /// Returns r0.
@@ -239,12 +239,12 @@ pub enum AsmError {
 
 /// A sequence of instructions with labels.
 #[derive(Clone, Debug, Default)]
-pub struct Code {
+pub struct Assembly {
     instructions: Vec<Instruction>,
     labels: u32,
 }
 
-impl Code {
+impl Assembly {
     /// Returns a new label.
     pub fn label(&mut self) -> Label {
         self.labels += 1;
@@ -391,7 +391,7 @@ fn encode_simple(instruction: &Instruction, links: &Links, words: &mut Vec<u64>)
         Instruction::Load64(reg, number) => return wide(reg, 0, number as i32, (number >> 32) as i32),
         Instruction::LoadMap(reg, map) => return wide(reg, 1, links.descriptor(map), 0),
         Instruction::LoadAddress(reg, map, offset) => return wide(reg, 2, links.descriptor(map), offset as i32),
-        Instruction::LoadPort(reg) => operation(0x04, Alu::Mov, reg, Operand::Imm(links.port as i32)),
+        Instruction::LoadPort(reg) => operation(0x04, Alu::Mov, reg, AluOperand::Imm(links.port as i32)),
         Instruction::Alu64(alu, reg, operand) => operation(0x07, alu, reg, operand),
         Instruction::Alu32(alu, reg, operand) => operation(0x04, alu, reg, operand),
         Instruction::BigEndian(reg, bits) => word(0xdc, reg.0, 0, 0, bits.into()),
@@ -412,16 +412,16 @@ fn word(code: u8, destination: u8, source: u8, offset: i16, immediate: i32) -> u
     u64::from(code) | registers << 8 | u64::from(offset as u16) << 16 | u64::from(immediate as u32) << 32
 }
 
-fn operation(class: u8, alu: Alu, reg: Reg, operand: Operand) -> u64 {
+fn operation(class: u8, alu: Alu, reg: Reg, operand: AluOperand) -> u64 {
     match operand {
-        Operand::Reg(source) => word(class | 0x08 | alu as u8, reg.0, source.0, 0, 0),
-        Operand::Imm(number) => word(class | alu as u8, reg.0, 0, 0, number),
+        AluOperand::Reg(source) => word(class | 0x08 | alu as u8, reg.0, source.0, 0, 0),
+        AluOperand::Imm(number) => word(class | alu as u8, reg.0, 0, 0, number),
     }
 }
 
-fn jump_if(cond: Cond, reg: Reg, operand: Operand, offset: i16) -> u64 {
+fn jump_if(cond: Cond, reg: Reg, operand: AluOperand, offset: i16) -> u64 {
     match operand {
-        Operand::Reg(source) => word(0x05 | 0x08 | cond as u8, reg.0, source.0, offset, 0),
-        Operand::Imm(number) => word(0x05 | cond as u8, reg.0, 0, offset, number),
+        AluOperand::Reg(source) => word(0x05 | 0x08 | cond as u8, reg.0, source.0, offset, 0),
+        AluOperand::Imm(number) => word(0x05 | cond as u8, reg.0, 0, offset, number),
     }
 }

@@ -1,7 +1,8 @@
 //! Proves that packets leave with the headers that they came with, so that nothing has to be compared per packet.
 //!
-//! That is so if validity changes only in the parser, the parser consumes nothing but headers, the deparser emits all of
-//! them without a condition, and every path of the parser extracts them in the order of the deparser, each at most once.
+//! That is so if validity changes only in the parser, the parser consumes nothing but headers, the deparser emits all
+//! of them without a condition, and every path of the parser extracts them in the order of the deparser, each at most
+//! once.
 
 use std::collections::BTreeMap;
 

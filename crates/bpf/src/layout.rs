@@ -44,7 +44,7 @@ pub enum Unsupported {
 
 /// The search structure of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Search {
+pub(crate) enum TableSearch {
     /// A table without a key: always the default action.
     None,
     Exact(FlatExact),
@@ -74,7 +74,7 @@ pub(crate) fn chain(table: &Table) -> Option<Vec<&Entry>> {
 /// The places of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TableLayout {
-    pub search: Search,
+    pub search: TableSearch,
     /// Maximum number of entries. Record 0 is that of the default action.
     pub capacity: u32,
     pub records: u32,
@@ -106,20 +106,20 @@ pub struct Layout {
 }
 
 /// Returns the search structure for a table, or the reason why there is none.
-fn search(program: &Program, table: &Table, capacity: u32) -> Result<Search, Reason> {
+fn search(program: &Program, table: &Table, capacity: u32) -> Result<TableSearch, Reason> {
     let is_narrow = table.keys.iter().all(|key| program.width(&key.expr).is_some_and(|width| width <= 64));
     match &table.keys[..] {
         _ if table.profile.is_some() => Err(Reason::Profile),
         _ if table.meter.is_some() => Err(Reason::Meter),
         _ if table.idle_timeout => Err(Reason::IdleTimeout),
-        [] => Ok(Search::None),
+        [] => Ok(TableSearch::None),
         [key] if is_narrow && key.kind == MatchKind::Lpm => {
-            FlatPrefixes::new(key.width, capacity).map(Search::Prefixes).ok_or(Reason::TableSize)
+            FlatPrefixes::new(key.width, capacity).map(TableSearch::Prefixes).ok_or(Reason::TableSize)
         }
         keys if is_narrow && keys.len() <= MAX_KEYS && keys.iter().all(|key| key.kind == MatchKind::Exact) => {
-            Ok(Search::Exact(FlatExact::new(keys.len(), capacity)))
+            Ok(TableSearch::Exact(FlatExact::new(keys.len(), capacity)))
         }
-        _ if is_narrow && chain(table).is_some() => Ok(Search::Chain),
+        _ if is_narrow && chain(table).is_some() => Ok(TableSearch::Chain),
         _ => Err(Reason::TableKey),
     }
 }
@@ -201,9 +201,9 @@ impl Layout {
         let params = table.actions.iter().map(|action| program.actions[action.action].params.len());
         let record_words = 1 + params.max().unwrap_or(0) as u32;
         let words = match search {
-            Search::None | Search::Chain => 0,
-            Search::Exact(shape) => shape.words(),
-            Search::Prefixes(shape) => shape.words(),
+            TableSearch::None | TableSearch::Chain => 0,
+            TableSearch::Exact(shape) => shape.words(),
+            TableSearch::Prefixes(shape) => shape.words(),
         };
         let records = (u64::from(capacity) + 1) * u64::from(record_words);
         let counts = if table.counter.is_some() { 2 * (u64::from(capacity) + 1) } else { 0 };

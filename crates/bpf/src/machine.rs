@@ -38,7 +38,7 @@ pub struct Environment<'e> {
 
 /// The end of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Outcome {
+pub struct RunOutcome {
     /// The verdict: `XDP_DROP` and so on.
     pub verdict: u32,
     /// The map and the index that the last redirect named.
@@ -79,7 +79,7 @@ pub enum Fault {
     Endless,
 }
 
-struct Run<'r> {
+struct MachineRun<'r> {
     environment: Environment<'r>,
     packet: &'r mut [u8],
     stack: [u8; STACK_BYTES],
@@ -92,20 +92,20 @@ struct Run<'r> {
 ///
 /// # Errors
 /// [`Fault`]. The packet and the region may have been changed.
-pub fn run(program: &[u64], packet: &mut [u8], environment: Environment<'_>) -> Result<Outcome, Fault> {
+pub fn run(program: &[u64], packet: &mut [u8], environment: Environment<'_>) -> Result<RunOutcome, Fault> {
     let mut registers = [None; 11];
     (registers[1], registers[10]) = (Some(CONTEXT), Some(STACK + STACK_BYTES as u64));
-    let mut run = Run { environment, packet, stack: [0; STACK_BYTES], registers, redirect: None, at: 0 };
+    let mut run = MachineRun { environment, packet, stack: [0; STACK_BYTES], registers, redirect: None, at: 0 };
     for steps in 1..=FUEL {
         let word = *program.get(run.at).ok_or(Fault::NoInstruction { at: run.at })?;
         if let Some(verdict) = run.step(Parts::of(word), program)? {
-            return Ok(Outcome { verdict, redirect: run.redirect, steps });
+            return Ok(RunOutcome { verdict, redirect: run.redirect, steps });
         }
     }
     Err(Fault::Endless)
 }
 
-impl Run<'_> {
+impl MachineRun<'_> {
     fn get(&self, register: usize) -> Result<u64, Fault> {
         let value = self.registers.get(register).copied().flatten();
         value.ok_or(Fault::NoValue { at: self.at, register })

@@ -8,7 +8,7 @@ use ir::{CounterId, KeyValue, LocId, Program, TableId};
 use tables::flat::PrefixWriter;
 
 use crate::emit::PORT_LENGTH_SHIFT;
-use crate::layout::{Layout, Search, TableLayout, chain};
+use crate::layout::{Layout, TableLayout, TableSearch, chain};
 
 /// The state of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,7 +70,7 @@ fn fill_table(
     objects: &Objects,
 ) -> Option<()> {
     write_record(table, region, program, id, 0, objects.default_action(id))?;
-    if table.search == Search::Chain {
+    if table.search == TableSearch::Chain {
         let entries = chain(&program.tables[id])?;
         return (1..).zip(entries).try_for_each(|(number, entry)| {
             let action = program.tables[id].actions.get(entry.action as usize)?.action;
@@ -80,7 +80,7 @@ fn fill_table(
     }
     let end = table.words as usize / 8;
     let mut prefixes = match table.search {
-        Search::Prefixes(shape) => Some((PrefixWriter::new(shape), &region[end..end + shape.words()])),
+        TableSearch::Prefixes(shape) => Some((PrefixWriter::new(shape), &region[end..end + shape.words()])),
         _ => None,
     };
     // Entries come in the order of their keys, so that the same entries have the same records.
@@ -93,13 +93,13 @@ fn fill_table(
         let ActionSpec::Direct(call) = &entry.action else { return None };
         write_record(table, region, program, id, number, call)?;
         match (&table.search, &entry.keys[..], &mut prefixes) {
-            (Search::Prefixes(_), [KeyValue::Lpm(value, length)], Some((writer, words))) => {
+            (TableSearch::Prefixes(_), [KeyValue::Lpm(value, length)], Some((writer, words))) => {
                 writer.insert(words, value.low_u64(), *length, number).ok()?;
             }
-            (Search::Prefixes(_), [KeyValue::Any], Some((writer, words))) => {
+            (TableSearch::Prefixes(_), [KeyValue::Any], Some((writer, words))) => {
                 writer.insert(words, 0, 0, number).ok()?;
             }
-            (Search::Exact(shape), keys, _) => {
+            (TableSearch::Exact(shape), keys, _) => {
                 let key: Option<Vec<u64>> = keys.iter().map(exact_word).collect();
                 shape.insert(&region[end..end + shape.words()], &key?, number).ok()?;
             }

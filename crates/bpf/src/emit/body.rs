@@ -11,7 +11,7 @@ use ir::{BinaryOp, BlockId, BodyId, Expr, Instr, LValue, Match, Op, SelectCase, 
 use super::packet::MAX_PARSED_BYTES;
 use super::{Emitter, Labels, MAX_INSTRUCTIONS, R0, R1, R2, Reason};
 use crate::asm::{Cond, Label};
-use crate::emit::scratch::Word;
+use crate::emit::scratch::ScratchWord;
 
 /// Maximum number of nodes of a body.
 const MAX_NODES: usize = 20_000;
@@ -185,14 +185,14 @@ impl<'p> Emitter<'p> {
     /// Ends a body. At the end of a parser, the number of consumed bytes becomes known.
     fn end(&mut self, at: Label) {
         if self.parser_end == Some(at) {
-            self.store_imm(Word::CURSOR, self.cursor as i32 + 1);
+            self.store_imm(ScratchWord::CURSOR, self.cursor as i32 + 1);
         }
         self.jump(at);
     }
 
     /// Ends the parser with an error.
     pub(super) fn raise(&mut self, error: &str) {
-        self.store_imm(Word::ERROR, self.error_named(error) as i32);
+        self.store_imm(ScratchWord::ERROR, self.error_named(error) as i32);
         self.end_of_parser();
     }
 
@@ -206,7 +206,7 @@ impl<'p> Emitter<'p> {
         if let Some(reason) = keys.iter().find_map(|key| self.expr_problem(key)) {
             return self.hand_over(reason);
         }
-        let words: Vec<Word> = keys
+        let words: Vec<ScratchWord> = keys
             .iter()
             .map(|key| {
                 self.eval(key, 0);
@@ -254,7 +254,7 @@ impl<'p> Emitter<'p> {
     }
 
     /// Emits the comparisons of a case, which jump to `others` if it does not match. Returns whether it always matches.
-    fn case(&mut self, matches: &[Match], words: &[Word], widths: &[u32], others: Label) -> bool {
+    fn case(&mut self, matches: &[Match], words: &[ScratchWord], widths: &[u32], others: Label) -> bool {
         for ((one, word), width) in matches.iter().zip(words).zip(widths) {
             match one {
                 Match::Any | Match::ValueSet(_) => {}
@@ -317,7 +317,7 @@ impl<'p> Emitter<'p> {
                 self.branch(condition, holds, fails);
                 self.bind(fails);
                 self.eval(error, 0);
-                self.store_word(Word::ERROR, R1);
+                self.store_word(ScratchWord::ERROR, R1);
                 self.end_of_parser();
                 self.bind(holds);
             }

@@ -2,7 +2,7 @@
 
 use ir::{Algorithm, Expr, HashInput};
 
-use super::scratch::Word;
+use super::scratch::ScratchWord;
 use super::{Emitter, R0, R1, R2, Reason};
 use crate::asm::{Alu, Instruction};
 
@@ -56,7 +56,7 @@ impl Emitter<'_> {
     }
 
     /// Adds r1, a value of `width` bits, times 2^`shift` to a sum. Wide values are added in two halves.
-    fn add_shifted(&mut self, sum: Word, width: u32, shift: u32) {
+    fn add_shifted(&mut self, sum: ScratchWord, width: u32, shift: u32) {
         self.load_word(R2, sum);
         if width > 32 {
             self.alu(Alu::Mov, R0, R1);

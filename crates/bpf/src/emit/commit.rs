@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use ir::HeaderId;
 
 use super::packet::PLACE_MASK;
-use super::scratch::Word;
+use super::scratch::ScratchWord;
 use super::{CONTEXT, Emitter, PACKET, PACKET_END, R0, R1, R2, R3, R4, Reason};
-use crate::asm::{Alu, Cond, Instruction, MapRef, Reg, Size};
+use crate::asm::{AccessSize, Alu, Cond, Instruction, MapRef, Reg};
 use crate::helper;
 
 /// The state of a port in the region: 0 if its packets are handed over, else the index of the device plus 1, and above
@@ -19,23 +19,23 @@ impl Emitter<'_> {
     pub(super) fn leave(&mut self) {
         // The outgoing headers are the incoming ones, in place.
         if !self.usage.keeps_headers {
-            self.load_word(R1, Word::OUT);
-            self.load_word(R2, Word::CURSOR);
+            self.load_word(R1, ScratchWord::OUT);
+            self.load_word(R2, ScratchWord::CURSOR);
             self.hand_over_if(Cond::Ne, R1, R2, Reason::HeaderLayout);
         }
-        self.load_word(R1, Word::PORT);
+        self.load_word(R1, ScratchWord::PORT);
         self.jump_if(Cond::Ge, R1, self.layout.options.ports as i32, self.slow);
         self.alu(Alu::Lsh, R1, 3);
         self.push(Instruction::LoadAddress(R2, MapRef::Region, self.layout.port_states));
         self.alu(Alu::Add, R2, R1);
-        self.push(Instruction::Load(Size::B8, R1, R2, 0));
+        self.push(Instruction::Load(AccessSize::B8, R1, R2, 0));
         self.jump_if(Cond::Eq, R1, 0, self.slow);
         self.alu(Alu::Mov, R2, R1);
         self.alu(Alu::Rsh, R2, PORT_LENGTH_SHIFT);
-        self.load_word(R3, Word::LENGTH);
+        self.load_word(R3, ScratchWord::LENGTH);
         self.jump_if(Cond::Gt, R3, R2, self.slow);
         self.push(Instruction::Alu32(Alu::Sub, R1, 1.into()));
-        self.store_word(Word::DEVICE, R1);
+        self.store_word(ScratchWord::DEVICE, R1);
         self.jump(self.forward);
     }
 
@@ -49,32 +49,32 @@ impl Emitter<'_> {
         self.jump(effects);
         self.bind(effects);
         // r4 = the length, for all counts
-        self.load_word(R4, Word::LENGTH);
+        self.load_word(R4, ScratchWord::LENGTH);
         self.count_received();
         self.count_journal();
         self.count_error();
         let is_dropped = self.code.label();
-        self.load_word(R1, Word::VERDICT);
+        self.load_word(R1, ScratchWord::VERDICT);
         self.jump_if(Cond::Ne, R1, 0, is_dropped);
         self.send();
         self.bind(is_dropped);
         self.count_drop();
-        self.store_imm(Word::BUSY, 0);
+        self.store_imm(ScratchWord::BUSY, 0);
         self.alu(Alu::Mov, R0, helper::XDP_DROP);
         self.push(Instruction::Exit);
         self.bind(self.abort);
-        self.store_imm(Word::BUSY, 0);
+        self.store_imm(ScratchWord::BUSY, 0);
         self.alu(Alu::Mov, R0, helper::XDP_ABORTED);
         self.push(Instruction::Exit);
         self.bind(self.slow);
-        self.store_imm(Word::BUSY, 0);
+        self.store_imm(ScratchWord::BUSY, 0);
         self.redirect_to_socket();
     }
 
     /// Sends the packet as it was received to the socket of its queue, or to the kernel's stack if there is none.
     pub(super) fn redirect_to_socket(&mut self) {
         const RX_QUEUE_INDEX: i16 = 16;
-        self.push(Instruction::Load(Size::B4, R2, CONTEXT, RX_QUEUE_INDEX));
+        self.push(Instruction::Load(AccessSize::B4, R2, CONTEXT, RX_QUEUE_INDEX));
         self.push(Instruction::LoadMap(R1, MapRef::Sockets));
         self.alu(Alu::Mov, R3, helper::XDP_PASS);
         self.push(Instruction::Call(helper::REDIRECT_MAP));
@@ -164,7 +164,7 @@ impl Emitter<'_> {
     fn count_error(&mut self) {
         let end = self.code.label();
         let no_error = self.error_named("NoError");
-        self.load_word(R1, Word::ERROR);
+        self.load_word(R1, ScratchWord::ERROR);
         self.jump_if(Cond::Eq, R1, no_error as i32, end);
         self.jump_if(Cond::Ge, R1, self.layout.error_count as i32, end);
         self.alu(Alu::Lsh, R1, 3);
@@ -187,7 +187,7 @@ impl Emitter<'_> {
         self.bind(is_known);
         let is_by_ingress = self.code.label();
         self.push(Instruction::LoadAddress(R2, MapRef::Region, self.layout.drops));
-        self.load_word(R3, Word::VERDICT);
+        self.load_word(R3, ScratchWord::VERDICT);
         self.jump_if(Cond::Eq, R3, 1, is_by_ingress);
         self.alu(Alu::Add, R1, places as i32);
         self.bind(is_by_ingress);
@@ -199,11 +199,11 @@ impl Emitter<'_> {
 
     /// Counts a packet that leaves, and redirects it.
     fn send(&mut self) {
-        self.load_word(R1, Word::PORT);
+        self.load_word(R1, ScratchWord::PORT);
         self.jump_if(Cond::Ge, R1, self.layout.options.ports as i32, self.abort);
         self.add_at(R1, self.layout.sent);
-        self.load_word(R2, Word::DEVICE);
-        self.store_imm(Word::BUSY, 0);
+        self.load_word(R2, ScratchWord::DEVICE);
+        self.store_imm(ScratchWord::BUSY, 0);
         self.push(Instruction::LoadMap(R1, MapRef::Devices));
         self.alu(Alu::Mov, R3, helper::XDP_ABORTED);
         self.push(Instruction::Call(helper::REDIRECT_MAP));

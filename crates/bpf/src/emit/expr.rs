@@ -3,7 +3,7 @@
 use ir::{BinaryOp, Expr, HeaderRef, UnaryOp};
 
 use super::body::relation;
-use super::scratch::Word;
+use super::scratch::ScratchWord;
 use super::{Emitter, R0, Reason};
 use crate::asm::{Alu, Cond, Reg};
 
@@ -46,7 +46,7 @@ impl Emitter<'_> {
         let to = Reg(1 + depth);
         match expr {
             Expr::Const(value) => self.number(to, value.low_u64()),
-            Expr::PacketLength => self.load_word(to, Word::LENGTH),
+            Expr::PacketLength => self.load_word(to, ScratchWord::LENGTH),
             Expr::Slot(slot) => match self.read_slot(*slot) {
                 Some(word) => self.load_word(to, word),
                 None => self.alu(Alu::Mov, to, 0),

@@ -22,13 +22,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use engine::Step;
 use ir::{BodyKind, LocId, Program, SlotId, TableId};
 
-use crate::asm::{Alu, AsmError, Code, Cond, Instruction, Label, Links, MapRef, Operand, Reg, Size};
+use crate::asm::{AccessSize, Alu, AluOperand, AsmError, Assembly, Cond, Instruction, Label, Links, MapRef, Reg};
 use crate::layout::{Layout, MAX_SCRATCH_WORDS, Unsupported};
 use crate::usage::Usage;
 use crate::{Options, Pass, helper};
 pub(crate) use commit::PORT_LENGTH_SHIFT;
 pub use reason::Reason;
-use scratch::{Scratch, Word};
+use scratch::{Scratch, ScratchWord};
 
 const R0: Reg = Reg(0);
 const R1: Reg = Reg(1);
@@ -55,7 +55,7 @@ pub struct HandOver {
 /// The code of a pass.
 #[derive(Clone, Debug)]
 pub struct Compiled {
-    code: Code,
+    code: Assembly,
     /// The memory that the code uses.
     pub layout: Layout,
     /// The places at which packets are handed over, in order of their places in the program, each once.
@@ -112,7 +112,7 @@ struct Emitter<'p> {
     usage: &'p Usage,
     layout: &'p Layout,
     scratch: Scratch,
-    code: Code,
+    code: Assembly,
     /// Hands the packet over.
     slow: Label,
     /// Gives the packet up: the region is not as this code left it.
@@ -124,9 +124,9 @@ struct Emitter<'p> {
     /// Places of hand-overs by the number of the instruction that jumps.
     hand_overs: Vec<(usize, HandOver)>,
     /// Counts of the journal: the word with the index plus 1, and the counter.
-    counts: Vec<(Word, ir::CounterId)>,
+    counts: Vec<(ScratchWord, ir::CounterId)>,
     /// Hits of the journal: the word with the number of the record, and the table.
-    hits: Vec<(Word, TableId)>,
+    hits: Vec<(ScratchWord, TableId)>,
     /// Number of bytes that the parser has consumed at this place.
     cursor: u32,
     /// Number of words for spilled values in use.
@@ -139,7 +139,7 @@ struct Emitter<'p> {
 
 impl<'p> Emitter<'p> {
     fn new(program: &'p Program, pass: &'p Pass, usage: &'p Usage, layout: &'p Layout, scratch: Scratch) -> Self {
-        let mut code = Code::default();
+        let mut code = Assembly::default();
         let (slow, abort, forward, drop) = (code.label(), code.label(), code.label(), code.label());
         Emitter {
             program,
@@ -201,8 +201,8 @@ impl<'p> Emitter<'p> {
     fn begin(&mut self) {
         let (has_cpu, is_busy) = (self.code.label(), self.code.label());
         self.mov(CONTEXT, R1);
-        self.push(Instruction::Load(Size::B4, PACKET, CONTEXT, 0));
-        self.push(Instruction::Load(Size::B4, PACKET_END, CONTEXT, 4));
+        self.push(Instruction::Load(AccessSize::B4, PACKET, CONTEXT, 0));
+        self.push(Instruction::Load(AccessSize::B4, PACKET_END, CONTEXT, 4));
         self.push(Instruction::Call(helper::PROCESSOR));
         self.jump_if(Cond::Lt, R0, self.layout.options.cpus as i32, has_cpu);
         // A processor without scratch memory, or a run that began during another one, hands over at once.
@@ -212,18 +212,18 @@ impl<'p> Emitter<'p> {
         self.push(Instruction::LoadAddress(SCRATCH, MapRef::Region, 0));
         self.alu(Alu::Lsh, R0, self.layout.scratch_bytes.trailing_zeros() as i32);
         self.alu(Alu::Add, SCRATCH, R0);
-        self.load_word(R0, Word::BUSY);
+        self.load_word(R0, ScratchWord::BUSY);
         self.jump_if(Cond::Ne, R0, 0, is_busy);
-        self.store_imm(Word::BUSY, 1);
+        self.store_imm(ScratchWord::BUSY, 1);
         for word in self.scratch.cleared() {
             self.store_imm(word, 0);
         }
         self.mov(R1, PACKET_END);
         self.alu(Alu::Sub, R1, PACKET);
-        self.store_word(Word::LENGTH, R1);
-        self.store_imm(Word::OUT, 1);
+        self.store_word(ScratchWord::LENGTH, R1);
+        self.store_imm(ScratchWord::OUT, 1);
         let no_error = self.error_named("NoError");
-        self.store_imm(Word::ERROR, no_error as i32);
+        self.store_imm(ScratchWord::ERROR, no_error as i32);
         let ingress_port = self.pass.ingress_port;
         if let Some(word) = self.read_slot(ingress_port) {
             self.push(Instruction::LoadPort(R1));
@@ -244,11 +244,11 @@ impl<'p> Emitter<'p> {
                 }
                 self.bind(end);
             }
-            Step::ErrorTo(slot) => self.copy_word(slot, Word::ERROR),
-            Step::LengthTo(slot) => self.copy_word(slot, Word::LENGTH),
+            Step::ErrorTo(slot) => self.copy_word(slot, ScratchWord::ERROR),
+            Step::LengthTo(slot) => self.copy_word(slot, ScratchWord::LENGTH),
             Step::Measure => {}
             // The length changes only with the headers, and then the packet is handed over.
-            Step::PresentLengthTo(slot) => self.copy_word(slot, Word::LENGTH),
+            Step::PresentLengthTo(slot) => self.copy_word(slot, ScratchWord::LENGTH),
             Step::StopUnless(slot, value) => self.stop_unless(slot, value),
             Step::DropIf(slot, value) => {
                 let stays = self.code.label();
@@ -256,7 +256,7 @@ impl<'p> Emitter<'p> {
                 if let Some(word) = self.known_slot(slot) {
                     self.load_word(R1, word);
                     self.jump_unless_number(Cond::Eq, R1, value, stays);
-                    self.store_imm(Word::VERDICT, verdict);
+                    self.store_imm(ScratchWord::VERDICT, verdict);
                     self.jump(self.drop);
                     self.bind(stays);
                 }
@@ -275,7 +275,7 @@ impl<'p> Emitter<'p> {
                     && let Some(word) = self.known_slot(slot)
                 {
                     self.load_word(R1, word);
-                    self.store_word(Word::PORT, R1);
+                    self.store_word(ScratchWord::PORT, R1);
                 }
             }
             Step::Set(slot, value) => {
@@ -318,7 +318,7 @@ impl<'p> Emitter<'p> {
     }
 
     /// Copies a word to a slot, truncated, if the slot is read.
-    fn copy_word(&mut self, to: SlotId, from: Word) {
+    fn copy_word(&mut self, to: SlotId, from: ScratchWord) {
         if let Some(word) = self.read_slot(to) {
             self.load_word(R1, from);
             self.truncate(R1, self.program.slots[to].width);
@@ -327,12 +327,12 @@ impl<'p> Emitter<'p> {
     }
 
     /// Returns the word of a slot, if it has one: it is narrow, and something reads it.
-    fn read_slot(&self, slot: SlotId) -> Option<Word> {
+    fn read_slot(&self, slot: SlotId) -> Option<ScratchWord> {
         self.scratch.slots.get(&slot).copied()
     }
 
     /// Returns the word of a slot that a step reads, or hands over.
-    fn known_slot(&mut self, slot: SlotId) -> Option<Word> {
+    fn known_slot(&mut self, slot: SlotId) -> Option<ScratchWord> {
         let word = self.read_slot(slot).filter(|_| !self.pass.unknown.contains(&slot));
         if word.is_none() {
             self.hand_over(Reason::SwitchValue);
@@ -351,7 +351,7 @@ impl<'p> Emitter<'p> {
     }
 
     /// Emits a hand-over under a condition.
-    fn hand_over_if(&mut self, cond: Cond, reg: Reg, operand: impl Into<Operand>, reason: Reason) {
+    fn hand_over_if(&mut self, cond: Cond, reg: Reg, operand: impl Into<AluOperand>, reason: Reason) {
         self.hand_overs.push((self.code.len(), HandOver { loc: self.loc, reason }));
         self.jump_if(cond, reg, operand, self.slow);
     }
@@ -368,7 +368,7 @@ impl<'p> Emitter<'p> {
         self.push(Instruction::Jump(to));
     }
 
-    fn jump_if(&mut self, cond: Cond, reg: Reg, operand: impl Into<Operand>, to: Label) {
+    fn jump_if(&mut self, cond: Cond, reg: Reg, operand: impl Into<AluOperand>, to: Label) {
         self.push(Instruction::JumpIf(cond, reg, operand.into(), to));
     }
 
@@ -387,7 +387,7 @@ impl<'p> Emitter<'p> {
         self.jump_if_number(cond.inverse(), reg, number, to);
     }
 
-    fn alu(&mut self, alu: Alu, reg: Reg, operand: impl Into<Operand>) {
+    fn alu(&mut self, alu: Alu, reg: Reg, operand: impl Into<AluOperand>) {
         self.push(Instruction::Alu64(alu, reg, operand.into()));
     }
 
@@ -417,21 +417,21 @@ impl<'p> Emitter<'p> {
         }
     }
 
-    fn load_word(&mut self, to: Reg, word: Word) {
-        self.push(Instruction::Load(Size::B8, to, SCRATCH, word.offset()));
+    fn load_word(&mut self, to: Reg, word: ScratchWord) {
+        self.push(Instruction::Load(AccessSize::B8, to, SCRATCH, word.offset()));
     }
 
-    fn store_word(&mut self, word: Word, from: Reg) {
-        self.push(Instruction::Store(Size::B8, SCRATCH, word.offset(), from));
+    fn store_word(&mut self, word: ScratchWord, from: Reg) {
+        self.push(Instruction::Store(AccessSize::B8, SCRATCH, word.offset(), from));
     }
 
-    fn store_imm(&mut self, word: Word, number: i32) {
-        self.push(Instruction::StoreImm(Size::B8, SCRATCH, word.offset(), number));
+    fn store_imm(&mut self, word: ScratchWord, number: i32) {
+        self.push(Instruction::StoreImm(AccessSize::B8, SCRATCH, word.offset(), number));
     }
 
     /// Takes a word for a value that must survive the evaluation of others. The caller gives it back by
     /// [`Emitter::give_back`].
-    fn spill(&mut self) -> Word {
+    fn spill(&mut self) -> ScratchWord {
         self.spilled += 1;
         self.scratch.spill(self.spilled - 1)
     }

@@ -5,9 +5,9 @@
 
 use ir::{Expr, HeaderId, HeaderRef, HeaderType, LValue, Op};
 
-use super::scratch::Word;
+use super::scratch::ScratchWord;
 use super::{Emitter, PACKET, PACKET_END, R0, R1, R3, Reason};
-use crate::asm::{Alu, Cond, Instruction, Reg, Size};
+use crate::asm::{AccessSize, Alu, Cond, Instruction, Reg};
 
 /// Maximum number of bytes that a parser consumes.
 pub(super) const MAX_PARSED_BYTES: u32 = 500;
@@ -42,12 +42,12 @@ impl Bytes {
     }
 
     /// Returns the accesses that cover the bytes, from the first on: offset and size.
-    fn accesses(self) -> Vec<(u32, Size)> {
+    fn accesses(self) -> Vec<(u32, AccessSize)> {
         let (mut at, mut all) = (self.first, Vec::new());
         while at < self.first + self.count {
             let left = self.first + self.count - at;
-            let sizes = [Size::B8, Size::B4, Size::B2, Size::B1];
-            let size = sizes.into_iter().find(|size| size.bytes() <= left).unwrap_or(Size::B1);
+            let sizes = [AccessSize::B8, AccessSize::B4, AccessSize::B2, AccessSize::B1];
+            let size = sizes.into_iter().find(|size| size.bytes() <= left).unwrap_or(AccessSize::B1);
             all.push((at, size));
             at += size.bytes();
         }
@@ -209,10 +209,10 @@ impl<'p> Emitter<'p> {
         self.load_word(R1, valid);
         self.jump_if(Cond::Eq, R1, 0, is_not_sent);
         self.load_word(R1, place);
-        self.load_word(R0, Word::OUT);
+        self.load_word(R0, ScratchWord::OUT);
         self.hand_over_if(Cond::Ne, R1, R0, Reason::HeaderLayout);
         self.alu(Alu::Add, R0, (self.program.layout(*header).fixed_bits() / 8) as i32);
-        self.store_word(Word::OUT, R0);
+        self.store_word(ScratchWord::OUT, R0);
         self.bind(is_not_sent);
     }
 
@@ -245,7 +245,7 @@ impl<'p> Emitter<'p> {
         for (number, (at, size)) in bytes.accesses().into_iter().enumerate() {
             let part = if number == 0 { to } else { R0 };
             self.push(Instruction::Load(size, part, pointer, at as i16));
-            if size != Size::B1 {
+            if size != AccessSize::B1 {
                 self.push(Instruction::BigEndian(part, 8 * size.bytes() as u8));
             }
             if number > 0 {
@@ -272,11 +272,11 @@ impl<'p> Emitter<'p> {
         }
         for (at, size) in bytes.accesses().into_iter().rev() {
             self.alu(Alu::Mov, R0, R1);
-            if size != Size::B1 {
+            if size != AccessSize::B1 {
                 self.push(Instruction::BigEndian(R0, 8 * size.bytes() as u8));
             }
             self.push(Instruction::Store(size, pointer, at as i16, R0));
-            if size != Size::B8 {
+            if size != AccessSize::B8 {
                 self.alu(Alu::Rsh, R1, 8 * size.bytes() as i32);
             }
         }

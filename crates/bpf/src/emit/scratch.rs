@@ -10,25 +10,25 @@ use crate::usage::Usage;
 
 /// A word of scratch memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Word(u32);
+pub(super) struct ScratchWord(u32);
 
-impl Word {
+impl ScratchWord {
     /// 1 while a packet is processed.
-    pub const BUSY: Word = Word(0);
+    pub const BUSY: ScratchWord = ScratchWord(0);
     /// Length of the packet in bytes.
-    pub const LENGTH: Word = Word(1);
+    pub const LENGTH: ScratchWord = ScratchWord(1);
     /// Number of bytes that the parser consumed, plus 1.
-    pub const CURSOR: Word = Word(2);
+    pub const CURSOR: ScratchWord = ScratchWord(2);
     /// Number of bytes of headers that the deparser emitted, plus 1.
-    pub const OUT: Word = Word(3);
+    pub const OUT: ScratchWord = ScratchWord(3);
     /// The parser's error.
-    pub const ERROR: Word = Word(4);
+    pub const ERROR: ScratchWord = ScratchWord(4);
     /// 1 for a drop by ingress, 2 for one by egress, else 0.
-    pub const VERDICT: Word = Word(5);
+    pub const VERDICT: ScratchWord = ScratchWord(5);
     /// Number of the port by which the packet leaves.
-    pub const PORT: Word = Word(6);
+    pub const PORT: ScratchWord = ScratchWord(6);
     /// Index of the port's device.
-    pub const DEVICE: Word = Word(7);
+    pub const DEVICE: ScratchWord = ScratchWord(7);
     const FIRST: u32 = 8;
 
     /// Returns the offset in bytes.
@@ -41,10 +41,10 @@ impl Word {
 /// The words of a program.
 #[derive(Clone, Debug)]
 pub(super) struct Scratch {
-    pub slots: BTreeMap<SlotId, Word>,
-    pub fields: BTreeMap<(HeaderId, u32), Word>,
+    pub slots: BTreeMap<SlotId, ScratchWord>,
+    pub fields: BTreeMap<(HeaderId, u32), ScratchWord>,
     /// Validity of each header, and the place of its first byte plus 1.
-    pub headers: BTreeMap<HeaderId, (Word, Word)>,
+    pub headers: BTreeMap<HeaderId, (ScratchWord, ScratchWord)>,
     /// The first word of the journal. All words before the spilled values are cleared for each packet.
     first_journal: u32,
     /// Number of words reserved for the journal, and in use.
@@ -55,10 +55,10 @@ pub(super) struct Scratch {
 
 impl Scratch {
     pub fn new(program: &Program, usage: &Usage) -> Scratch {
-        let mut next = Word::FIRST;
+        let mut next = ScratchWord::FIRST;
         let mut take = || {
             next += 1;
-            Word(next - 1)
+            ScratchWord(next - 1)
         };
         let is_narrow = |slot: &&SlotId| program.slots[**slot].width <= 64;
         let slots = usage.slots_read.iter().filter(is_narrow).map(|slot| (*slot, take())).collect();
@@ -75,21 +75,21 @@ impl Scratch {
     }
 
     /// Returns a word for a spilled value.
-    pub fn spill(&mut self, number: u32) -> Word {
+    pub fn spill(&mut self, number: u32) -> ScratchWord {
         self.spills = self.spills.max(number + 1);
-        Word((self.first_journal + self.reserved + number).min(MAX_SCRATCH_WORDS))
+        ScratchWord((self.first_journal + self.reserved + number).min(MAX_SCRATCH_WORDS))
     }
 
     /// Returns a new word of the journal.
-    pub fn journal_word(&mut self) -> Word {
+    pub fn journal_word(&mut self) -> ScratchWord {
         self.used += 1;
-        Word((self.first_journal + self.used - 1).min(MAX_SCRATCH_WORDS))
+        ScratchWord((self.first_journal + self.used - 1).min(MAX_SCRATCH_WORDS))
     }
 
     /// Returns the words that are cleared for each packet.
-    pub fn cleared(&self) -> impl Iterator<Item = Word> + use<> {
+    pub fn cleared(&self) -> impl Iterator<Item = ScratchWord> + use<> {
         let end = self.first_journal + self.reserved;
-        [Word::VERDICT].into_iter().chain((Word::FIRST..end.min(MAX_SCRATCH_WORDS)).map(Word))
+        [ScratchWord::VERDICT].into_iter().chain((ScratchWord::FIRST..end.min(MAX_SCRATCH_WORDS)).map(ScratchWord))
     }
 
     /// Returns the number of words that the emission needs; `None` if they are too many.

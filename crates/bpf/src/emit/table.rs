@@ -3,10 +3,10 @@
 use ir::{CounterId, Expr, Key, KeyValue, SlotId, TableId};
 use tables::flat::{CHILD_BITS, CHILD_SHIFT, FlatExact, FlatPrefixes, NODE_BITS, NODE_WORDS, PROBES, hash_step};
 
-use super::scratch::Word;
+use super::scratch::ScratchWord;
 use super::{Emitter, R0, R1, R2, R3, R4, Reason};
-use crate::asm::{Alu, Cond, Instruction, Label, MapRef, Reg, Size};
-use crate::layout::{Search, TableLayout, chain};
+use crate::asm::{AccessSize, Alu, Cond, Instruction, Label, MapRef, Reg};
+use crate::layout::{TableLayout, TableSearch, chain};
 
 impl Emitter<'_> {
     pub(super) fn table_problem(&self, table: TableId) -> Option<Reason> {
@@ -31,7 +31,7 @@ impl Emitter<'_> {
         self.alu(Alu::Mul, R1, (layout.record_words * 8) as i32);
         self.push(Instruction::LoadAddress(R2, MapRef::Region, layout.records));
         self.alu(Alu::Add, R2, R1);
-        self.push(Instruction::Load(Size::B8, R3, R2, 0));
+        self.push(Instruction::Load(AccessSize::B8, R3, R2, 0));
         let end = self.code.label();
         let loc = self.loc;
         for (number, called) in program.tables[table].actions.iter().enumerate() {
@@ -46,7 +46,7 @@ impl Emitter<'_> {
                 false => {
                     for (at, param) in (1..).zip(&called.params) {
                         if let Some(word) = self.read_slot(param.slot) {
-                            self.push(Instruction::Load(Size::B8, R1, R2, at * 8));
+                            self.push(Instruction::Load(AccessSize::B8, R1, R2, at * 8));
                             self.store_word(word, R1);
                         }
                     }
@@ -80,10 +80,10 @@ impl Emitter<'_> {
     }
 
     /// Looks the key up and stores the number of the record.
-    fn search(&mut self, table: TableId, layout: &TableLayout, record: Word) {
+    fn search(&mut self, table: TableId, layout: &TableLayout, record: ScratchWord) {
         self.store_imm(record, 0);
         let keys: Vec<&Expr> = self.program.tables[table].keys.iter().map(|key| &key.expr).collect();
-        let words: Vec<Word> = keys
+        let words: Vec<ScratchWord> = keys
             .iter()
             .map(|key| {
                 self.eval(key, 0);
@@ -93,16 +93,16 @@ impl Emitter<'_> {
             })
             .collect();
         match layout.search {
-            Search::None => {}
-            Search::Chain => self.compare_entries(table, &words, record),
-            Search::Exact(shape) => self.search_exact(&shape, layout.words, &words, record),
-            Search::Prefixes(shape) => self.search_prefixes(&shape, layout.words, words[0], record),
+            TableSearch::None => {}
+            TableSearch::Chain => self.compare_entries(table, &words, record),
+            TableSearch::Exact(shape) => self.search_exact(&shape, layout.words, &words, record),
+            TableSearch::Prefixes(shape) => self.search_prefixes(&shape, layout.words, words[0], record),
         }
         self.give_back(words.len() as u32);
     }
 
     /// Compares the key with constant entries.
-    fn compare_entries(&mut self, table: TableId, key: &[Word], record: Word) {
+    fn compare_entries(&mut self, table: TableId, key: &[ScratchWord], record: ScratchWord) {
         let table = &self.program.tables[table];
         let end = self.code.label();
         for (number, entry) in (1..).zip(chain(table).unwrap_or_default()) {
@@ -118,7 +118,7 @@ impl Emitter<'_> {
     }
 
     /// Jumps unless an element of the key matches a value.
-    fn compare_value(&mut self, key: &Key, word: Word, value: &KeyValue, others: Label) {
+    fn compare_value(&mut self, key: &Key, word: ScratchWord, value: &KeyValue, others: Label) {
         if *value == KeyValue::Any {
             return;
         }
@@ -149,7 +149,7 @@ impl Emitter<'_> {
     }
 
     /// [`FlatExact::lookup`]
-    fn search_exact(&mut self, shape: &FlatExact, table: u32, key: &[Word], record: Word) {
+    fn search_exact(&mut self, shape: &FlatExact, table: u32, key: &[ScratchWord], record: ScratchWord) {
         let slot_bytes = (shape.slot_words() * 8) as i32;
         // The multiplier is the product of the first step for a word of 1, before the shift.
         let multiplier = multiplier();
@@ -170,10 +170,10 @@ impl Emitter<'_> {
         self.alu(Alu::Mov, R3, PROBES as i32);
         let (again, others, end) = (self.code.label(), self.code.label(), self.code.label());
         self.bind(again);
-        self.push(Instruction::Load(Size::B8, R1, R2, 0));
+        self.push(Instruction::Load(AccessSize::B8, R1, R2, 0));
         self.jump_if(Cond::Eq, R1, 0, end);
         for (at, word) in (1..).zip(key) {
-            self.push(Instruction::Load(Size::B8, R0, R2, at * 8));
+            self.push(Instruction::Load(AccessSize::B8, R0, R2, at * 8));
             self.load_word(R4, *word);
             self.jump_if(Cond::Ne, R0, R4, others);
         }
@@ -187,7 +187,7 @@ impl Emitter<'_> {
     }
 
     /// [`FlatPrefixes::lookup`]
-    fn search_prefixes(&mut self, shape: &FlatPrefixes, table: u32, key: Word, record: Word) {
+    fn search_prefixes(&mut self, shape: &FlatPrefixes, table: u32, key: ScratchWord, record: ScratchWord) {
         let end = self.code.label();
         let mut left = shape.width() - shape.root_bits();
         self.load_word(R1, key);
@@ -199,7 +199,7 @@ impl Emitter<'_> {
         let children = table + (shape.root_words() * 8) as u32;
         loop {
             let has_none = self.code.label();
-            self.push(Instruction::Load(Size::B8, R3, R2, 0));
+            self.push(Instruction::Load(AccessSize::B8, R3, R2, 0));
             self.push(Instruction::Alu32(Alu::Mov, R0, R3.into()));
             self.jump_if(Cond::Eq, R0, 0, has_none);
             self.store_word(record, R0);

@@ -2,16 +2,16 @@
 
 use std::sync::atomic::AtomicU64;
 
-use bpf::asm::{Alu, AsmError, Code, Cond, Instruction, Links, MapRef, Operand, Reg, Size};
-use bpf::machine::{Environment, Fault, Outcome, run};
+use bpf::asm::{AccessSize, Alu, AluOperand, AsmError, Assembly, Cond, Instruction, Links, MapRef, Reg};
+use bpf::machine::{Environment, Fault, RunOutcome, run};
 
 fn encode(instructions: &[Instruction]) -> Vec<u64> {
-    let mut code = Code::default();
+    let mut code = Assembly::default();
     instructions.iter().for_each(|one| code.push(*one));
     code.assemble(&Links::default(), true).expect("no jumps")
 }
 
-fn run_on(instructions: &[Instruction], packet: &mut [u8]) -> Result<Outcome, Fault> {
+fn run_on(instructions: &[Instruction], packet: &mut [u8]) -> Result<RunOutcome, Fault> {
     let region = [AtomicU64::new(0), AtomicU64::new(7)];
     let environment = Environment { links: Links::default(), region: &region, devices: 1, sockets: 1, cpu: 0 };
     run(&encode(instructions), packet, environment)
@@ -20,11 +20,11 @@ fn run_on(instructions: &[Instruction], packet: &mut [u8]) -> Result<Outcome, Fa
 const R0: Reg = Reg(0);
 const R1: Reg = Reg(1);
 const R2: Reg = Reg(2);
-const LOAD_PACKET: Instruction = Instruction::Load(Size::B4, R2, R1, 0);
+const LOAD_PACKET: Instruction = Instruction::Load(AccessSize::B4, R2, R1, 0);
 
 #[test]
 fn loads_are_checked_against_the_packet() {
-    let load = |offset| [LOAD_PACKET, Instruction::Load(Size::B2, R0, R2, offset), Instruction::Exit];
+    let load = |offset| [LOAD_PACKET, Instruction::Load(AccessSize::B2, R0, R2, offset), Instruction::Exit];
     let mut packet = [1, 2, 3];
     assert_eq!(run_on(&load(1), &mut packet).map(|outcome| outcome.verdict), Ok(0x0302));
     for offset in [2, 3, -1, i16::MAX, i16::MIN] {
@@ -36,7 +36,7 @@ fn loads_are_checked_against_the_packet() {
 fn the_region_is_checked_too() {
     let load = |offset| {
         let address = Instruction::LoadAddress(R1, MapRef::Region, offset);
-        [address, Instruction::Load(Size::B8, R0, R1, 0), Instruction::Exit]
+        [address, Instruction::Load(AccessSize::B8, R0, R1, 0), Instruction::Exit]
     };
     assert_eq!(run_on(&load(8), &mut []).map(|outcome| outcome.verdict), Ok(7));
     assert!(run_on(&load(16), &mut []).is_err(), "outside");
@@ -45,18 +45,19 @@ fn the_region_is_checked_too() {
 
 #[test]
 fn stack_registers_and_ends_are_checked() {
-    let below = [Instruction::StoreImm(Size::B8, Reg(10), -512, 1), Instruction::Load(Size::B8, R0, Reg(10), -512)];
+    let below =
+        [Instruction::StoreImm(AccessSize::B8, Reg(10), -512, 1), Instruction::Load(AccessSize::B8, R0, Reg(10), -512)];
     assert!(run_on(&[below[0], below[1], Instruction::Exit], &mut []).is_ok());
-    assert!(run_on(&[Instruction::StoreImm(Size::B8, Reg(10), -520, 1)], &mut []).is_err());
+    assert!(run_on(&[Instruction::StoreImm(AccessSize::B8, Reg(10), -520, 1)], &mut []).is_err());
     assert_eq!(run_on(&[Instruction::Exit], &mut []), Err(Fault::NoValue { at: 0, register: 0 }));
-    let moved = Instruction::Alu64(Alu::Mov, R0, Operand::Imm(1));
+    let moved = Instruction::Alu64(Alu::Mov, R0, AluOperand::Imm(1));
     assert_eq!(run_on(&[moved], &mut []), Err(Fault::NoInstruction { at: 1 }));
-    assert!(run_on(&[Instruction::Alu64(Alu::Mov, Reg(10), Operand::Imm(1))], &mut []).is_err(), "r10 is constant");
+    assert!(run_on(&[Instruction::Alu64(Alu::Mov, Reg(10), AluOperand::Imm(1))], &mut []).is_err(), "r10 is constant");
 }
 
 #[test]
 fn a_program_that_does_not_end_is_found() {
-    let mut code = Code::default();
+    let mut code = Assembly::default();
     let again = code.label();
     code.push(Instruction::Bind(again));
     code.push(Instruction::Jump(again));
@@ -66,12 +67,12 @@ fn a_program_that_does_not_end_is_found() {
 }
 
 /// Jumps over `count` instructions, under a condition that holds or does not.
-fn far(count: usize, holds: bool) -> Code {
-    let mut code = Code::default();
+fn far(count: usize, holds: bool) -> Assembly {
+    let mut code = Assembly::default();
     let end = code.label();
-    code.push(Instruction::Alu64(Alu::Mov, R0, Operand::Imm(i32::from(holds))));
-    code.push(Instruction::JumpIf(Cond::Eq, R0, Operand::Imm(1), end));
-    (0..count).for_each(|_| code.push(Instruction::Alu64(Alu::Mov, R0, Operand::Imm(9))));
+    code.push(Instruction::Alu64(Alu::Mov, R0, AluOperand::Imm(i32::from(holds))));
+    code.push(Instruction::JumpIf(Cond::Eq, R0, AluOperand::Imm(1), end));
+    (0..count).for_each(|_| code.push(Instruction::Alu64(Alu::Mov, R0, AluOperand::Imm(9))));
     code.push(Instruction::Bind(end));
     code.push(Instruction::Exit);
     code
@@ -94,13 +95,13 @@ fn long_jumps_are_used_where_they_are_needed() {
 
 #[test]
 fn unreachable_code_and_idle_jumps_are_removed() {
-    let mut code = Code::default();
+    let mut code = Assembly::default();
     let (next, unused) = (code.label(), code.label());
     code.push(Instruction::Jump(next));
     code.push(Instruction::Bind(unused));
     code.push(Instruction::Exit);
     code.push(Instruction::Bind(next));
-    code.push(Instruction::Alu64(Alu::Mov, R0, Operand::Imm(2)));
+    code.push(Instruction::Alu64(Alu::Mov, R0, AluOperand::Imm(2)));
     code.push(Instruction::Exit);
     assert_eq!(code.prune(), [true, false, false, true, true, true]);
     assert!(code.is_bound(next) && !code.is_bound(unused));
@@ -111,13 +112,13 @@ fn unreachable_code_and_idle_jumps_are_removed() {
 fn instructions_print_as_the_verifier_prints_them() {
     let words = encode(&[
         Instruction::Load64(R1, 0x1_0000_0002),
-        Instruction::Load(Size::B4, R2, R1, 4),
-        Instruction::Store(Size::B8, R1, -8, R2),
+        Instruction::Load(AccessSize::B4, R2, R1, 4),
+        Instruction::Store(AccessSize::B8, R1, -8, R2),
         Instruction::AtomicAdd(R1, 8, R2),
         Instruction::Exchange(R1, 8, R2),
         Instruction::BigEndian(R2, 16),
-        Instruction::Alu32(Alu::Rsh, R2, Operand::Imm(3)),
-        Instruction::Alu64(Alu::Neg, R2, Operand::Imm(0)),
+        Instruction::Alu32(Alu::Rsh, R2, AluOperand::Imm(3)),
+        Instruction::Alu64(Alu::Neg, R2, AluOperand::Imm(0)),
         Instruction::Call(51),
         Instruction::Exit,
     ]);

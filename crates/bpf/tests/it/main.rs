@@ -6,5 +6,6 @@ mod headers;
 mod kernel;
 mod machine;
 mod programs;
+mod region;
 mod rig;
 mod router;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bpf::asm::{Links, MapRef};
-use bpf::machine::{self, Environment, Fault, Outcome};
+use bpf::machine::{self, Environment, Fault, RunOutcome};
 use bpf::{Compiled, Options, PortState, RegionCounts};
 use compiler::Source;
 use engine::Objects;
@@ -18,6 +18,9 @@ use v1model::{Config, Executor, Switch, V1Model};
 /// Number of ports of the switches; all are fast.
 pub const PORTS: u32 = 8;
 const SOCKETS: u32 = 2;
+/// Number of processors with scratch memory, and the one that runs packets.
+pub const CPUS: u32 = 4;
+pub const CPU: u32 = 1;
 
 /// Compiles a file of the repository.
 pub fn program(path: &str) -> Arc<Program> {
@@ -87,14 +90,14 @@ impl Rig {
         Rig::try_new(program, &[Executor::Interpreter, Executor::Jit], write).expect("the program is not too large")
     }
 
-    /// Does the same for a program that may be too large, and these executors, of which the first is the interpreter.
+    /// Does the same for a program that may be too large, and these executors. The first is the interpreter.
     pub fn try_new(
         program: &Arc<Program>,
         executors: &[Executor],
         write: impl Fn(&Program, &mut Objects),
     ) -> Option<Rig> {
         let pass = v1model::kernel_pass(program).expect("a v1model program");
-        let compiled = bpf::compile(program, &pass, Options { cpus: 4, ports: PORTS }).ok()?;
+        let compiled = bpf::compile(program, &pass, Options { cpus: CPUS, ports: PORTS }).ok()?;
         let switch = |executor| {
             let config = Config { executor, cpu_port: None, ..Config::with_ports(PORTS) };
             let mut switch = Switch::new(program.clone(), config).expect("a switch");
@@ -127,9 +130,13 @@ impl Rig {
     }
 
     /// Runs code on a packet in the machine.
-    pub fn machine(&self, port: u32, packet: &mut [u8]) -> Result<Outcome, Fault> {
-        let environment =
-            Environment { links: links(port), region: &self.region, devices: 64, sockets: SOCKETS, cpu: 1 };
+    pub fn machine(&self, port: u32, packet: &mut [u8]) -> Result<RunOutcome, Fault> {
+        self.machine_on(CPU, port, packet)
+    }
+
+    /// Does the same on this processor.
+    pub fn machine_on(&self, cpu: u32, port: u32, packet: &mut [u8]) -> Result<RunOutcome, Fault> {
+        let environment = Environment { links: links(port), region: &self.region, devices: 64, sockets: SOCKETS, cpu };
         machine::run(&self.code[port as usize], packet, environment)
     }
 

@@ -9,6 +9,13 @@ fn check(arguments: &[&str]) -> Done {
 #[test]
 fn the_router_runs_in_the_kernel() {
     let done = check(&["examples/router/router.p4"]).ok();
+    assert!(done.stdout.contains("packets can be forwarded and dropped in the kernel"), "{}", done.stdout);
+    assert!(!done.stdout.contains("to the switch"), "{}", done.stdout);
+}
+
+#[test]
+fn the_firewall_hands_over_what_it_hashes() {
+    let done = check(&["examples/firewall/firewall.p4"]).ok();
     testing::golden::assert_golden(root().join("crates/triplane/tests/golden/check_kernel.txt"), &done.stdout);
 }
 

@@ -1,4 +1,4 @@
-//! Tells which packets of a program can be processed in the kernel, and which places hand them to the switch.
+//! Reports which packets of a program can be processed in the kernel, and which places hand them to the switch.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -128,8 +128,9 @@ fn instructions(compiled: &Compiled) -> usize {
 }
 
 fn memory(bytes: u32) -> String {
+    const MIB: u32 = 1 << 20;
     match bytes {
-        0..0x10_0000 => format!("{} KiB", bytes >> 10),
-        _ => format!("{}.{} MiB", bytes >> 20, (bytes >> 10 & 1023) * 10 >> 10),
+        0..MIB => format!("{} KiB", bytes / 1024),
+        _ => format!("{}.{} MiB", bytes / MIB, bytes % MIB * 10 / MIB),
     }
 }

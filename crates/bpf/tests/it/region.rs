@@ -1,0 +1,103 @@
+//! States of the region: ports, processors, runs that meet, and memory that another process has written to.
+
+use std::sync::atomic::Ordering;
+
+use bits::Bits;
+use bpf::PortState;
+use bpf::asm::MapRef;
+use bpf::machine::RunOutcome;
+use engine::{Objects, TableEntry};
+use ir::{KeyValue, Program};
+use rng::SplitMix64;
+
+use crate::rig::{self, CPU, CPUS, Rig, Way};
+use crate::router;
+
+/// A router with one route, for all addresses, to port 3.
+fn one_route(program: &Program, objects: &mut Objects) {
+    let forward =
+        program.actions.iter().find(|(_, action)| action.name == "RouterIngress.forward").expect("an action").0;
+    let lpm = program.table_named("RouterIngress.ipv4_lpm").expect("a table");
+    let keys = vec![KeyValue::Lpm(Bits::new(0, 32), 0)];
+    objects.insert(lpm, TableEntry::new(keys, 0, forward, vec![Bits::new(7, 48), Bits::new(3, 9)])).expect("fits");
+}
+
+/// Returns the router with one route, and a packet that it sends.
+fn router_and_packet() -> (Rig, Vec<u8>) {
+    let mut rig = Rig::new(&rig::program("examples/router/router.p4"), one_route);
+    let mut rng = SplitMix64::new(5);
+    loop {
+        let data = router::packet(&mut rng);
+        if let Way::Sent { port: 3, .. } = rig.packet(0, &data) {
+            return (rig, data);
+        }
+    }
+}
+
+fn is_handed_over(outcome: RunOutcome) -> bool {
+    matches!(outcome.redirect, Some((MapRef::Sockets, _)))
+}
+
+#[test]
+fn packets_to_slow_ports_and_longer_than_a_port_takes_are_handed_over() {
+    let (mut rig, data) = router_and_packet();
+    let length = data.len() as u32;
+    let states = [
+        (PortState::Slow, false),
+        (PortState::Fast { device: 13, max_frame: length }, true),
+        (PortState::Fast { device: 13, max_frame: length - 1 }, false),
+    ];
+    for (state, is_fast) in states {
+        bpf::set_port(&rig.compiled.layout, &rig.region, 3, state);
+        assert_eq!(rig.packet(0, &data) != Way::HandedOver, is_fast, "{state:?}");
+    }
+    rig.compare_counts();
+    // A port that the region does not have is always slow.
+    bpf::set_port(&rig.compiled.layout, &rig.region, 99, PortState::Fast { device: 1, max_frame: 9000 });
+}
+
+#[test]
+fn a_run_that_meets_another_one_hands_over_and_leaves_it_alone() {
+    let (rig, data) = router_and_packet();
+    let page = rig.compiled.layout.scratch_bytes() / CPUS / 8;
+    let busy = &rig.region[(CPU * page) as usize];
+    assert_eq!(busy.load(Ordering::Relaxed), 0, "every run ends");
+    busy.store(1, Ordering::Relaxed);
+    let all = || rig.region.iter().map(|word| word.load(Ordering::Relaxed)).collect::<Vec<_>>();
+    let (before, mut packet) = (all(), data.clone());
+    assert!(is_handed_over(rig.machine(0, &mut packet).expect("no fault")));
+    assert_eq!((all(), packet), (before, data));
+}
+
+#[test]
+fn processors_have_scratch_memory_of_their_own_or_hand_over() {
+    let (rig, data) = router_and_packet();
+    for cpu in [0, CPUS - 1, CPUS, CPUS + 1, u32::MAX] {
+        let outcome = rig.machine_on(cpu, 0, &mut data.clone()).expect("no fault");
+        assert_eq!(is_handed_over(outcome), cpu >= CPUS, "processor {cpu}");
+    }
+}
+
+#[test]
+fn a_corrupted_region_misroutes_but_never_faults_or_hangs() {
+    let program = rig::program("examples/router/router.p4");
+    let rig = Rig::new(&program, |program, objects| router::write(2, 200, program, objects));
+    let mut rng = SplitMix64::new(8);
+    for round in 0..40 {
+        for word in &rig.region {
+            let value = match rng.below(4) {
+                0 => word.load(Ordering::Relaxed),
+                1 => rng.below(40),
+                2 => u64::MAX >> rng.below(64),
+                _ => rng.next_u64(),
+            };
+            word.store(value, Ordering::Relaxed);
+        }
+        let page = rig.compiled.layout.scratch_bytes() / CPUS / 8;
+        for _ in 0..50 {
+            rig.region[(CPU * page) as usize].store(0, Ordering::Relaxed);
+            let outcome = rig.machine(0, &mut router::packet(&mut rng));
+            assert!(outcome.is_ok_and(|outcome| outcome.steps < 3000), "round {round}: {outcome:?}");
+        }
+    }
+}
