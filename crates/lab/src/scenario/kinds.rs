@@ -68,6 +68,17 @@ impl Reader<'_> {
                     readings,
                 }
             }
+            "tpp" => match self.text(table, "file") {
+                Some((file, _)) => TrafficKind::Tpp {
+                    file: file.to_owned(),
+                    count: self.integer(table, "count", 1..=1_000_000).unwrap_or(5),
+                    interval: self.parsed(table, "interval").unwrap_or(Delay::from_ms(100)),
+                },
+                None => {
+                    self.wrong(span, "tiny packet programs need a file: file = \"path.tpp\"");
+                    return None;
+                }
+            },
             "replay" => match self.text(table, "file") {
                 Some((file, _)) => TrafficKind::Replay(file.to_owned()),
                 None => {
@@ -77,7 +88,8 @@ impl Reader<'_> {
             },
             other => {
                 let message = format!(
-                    "unknown kind of traffic `{other}`: expected udp, tcp, flows, requests, ping, probe or replay"
+                    "unknown kind of traffic `{other}`: expected udp, tcp, flows, requests, ping, tpp, probe or \
+                     replay"
                 );
                 self.wrong(kind_span, message);
                 return None;

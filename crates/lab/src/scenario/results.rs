@@ -7,10 +7,10 @@ use switch::Time;
 
 use super::expect::{self, Unmet};
 use super::run::{At, Part, Run, port};
-use super::{Scenario, TrafficKind};
+use super::{MinionResult, Scenario, TrafficKind, minion};
 use crate::sim::traffic::{
-    Measured, Measurement, Ping, ProbeSender, ProbeSink, Reading, Replay, RequestClient, TcpFlows, TcpSink, UdpSender,
-    UdpSink,
+    Measured, Measurement, Ping, ProbeSender, ProbeSink, ProgramSender, Reading, Replay, RequestClient, TcpFlows,
+    TcpSink, UdpSender, UdpSink,
 };
 use crate::sim::transport::Marks;
 use crate::sim::{LinkStats, Sample, Stack, Totals, WriteRefusal};
@@ -58,6 +58,8 @@ pub struct FlowResult {
     pub marks: Marks,
     /// Values that probes read, in the order of the scenario; only per traffic, not per pair.
     pub values: Vec<Values>,
+    /// Its tiny packet programs; only per traffic, not per pair.
+    pub minion: Option<MinionResult>,
 }
 
 /// One direction of a link.
@@ -88,9 +90,13 @@ impl FlowResult {
 }
 
 /// Returns the application at a place, if it is of type `T`.
-fn app<T: Any>(run: &Run, at: At) -> Option<&T> {
-    let stack = run.simulation.program(at.host)?.as_any().downcast_ref::<Stack>()?;
-    stack.apps().nth(at.app)?.as_any().downcast_ref()
+pub fn app<T: Any>(run: &Run, at: At) -> Option<&T> {
+    stack(run, at.host)?.apps().nth(at.app)?.as_any().downcast_ref()
+}
+
+/// Returns the stack of a host; `None` if it runs another program.
+pub fn stack(run: &Run, host: usize) -> Option<&Stack> {
+    run.simulation.program(host)?.as_any().downcast_ref()
 }
 
 /// Returns the measurements of one sender's applications.
@@ -102,7 +108,7 @@ fn measured(run: &Run, part: &Part, kind: &TrafficKind) -> Measured {
         TrafficKind::Flows { .. } => app::<TcpFlows>(run, part.sender).map_or(0, |flows| flows.begun),
         TrafficKind::Probe { .. } => app::<ProbeSender>(run, part.sender).map_or(0, |sender| sender.sent),
         TrafficKind::Replay(_) => app::<Replay>(run, part.sender).map_or(0, |replay| replay.sent),
-        TrafficKind::Requests { .. } | TrafficKind::Ping { .. } => 0,
+        TrafficKind::Requests { .. } | TrafficKind::Ping { .. } | TrafficKind::Tpp { .. } => 0,
     };
     for receiver in &part.receivers {
         let one = match kind {
@@ -110,6 +116,7 @@ fn measured(run: &Run, part: &Part, kind: &TrafficKind) -> Measured {
             TrafficKind::Tcp { .. } => app::<TcpSink>(run, *receiver).map(Measurement::measured),
             TrafficKind::Requests { .. } => app::<RequestClient>(run, *receiver).map(Measurement::measured),
             TrafficKind::Ping { .. } => app::<Ping>(run, *receiver).map(Measurement::measured),
+            TrafficKind::Tpp { .. } => app::<ProgramSender>(run, *receiver).map(Measurement::measured),
             // Sinks are shared by all senders; they are counted once, with the traffic.
             TrafficKind::Flows { .. } | TrafficKind::Probe { .. } | TrafficKind::Replay(_) => None,
         };
@@ -127,7 +134,7 @@ pub fn of(run: &Run, topology: &Topology, scenario: &Scenario) -> Results {
             TrafficKind::Udp { .. } => "datagrams",
             TrafficKind::Tcp { .. } | TrafficKind::Flows { .. } => "flows",
             TrafficKind::Requests { .. } => "requests",
-            TrafficKind::Ping { .. } => "echoes",
+            TrafficKind::Ping { .. } | TrafficKind::Tpp { .. } => "echoes",
             TrafficKind::Probe { .. } | TrafficKind::Replay(_) => "frames",
         };
         let mut all = Measured::default();
@@ -161,6 +168,7 @@ pub fn of(run: &Run, topology: &Topology, scenario: &Scenario) -> Results {
                 measured: one,
                 marks: Marks::default(),
                 values: Vec::new(),
+                minion: None,
             });
         }
         let hosts = |mut hosts: Vec<usize>| {
@@ -175,7 +183,9 @@ pub fn of(run: &Run, topology: &Topology, scenario: &Scenario) -> Results {
         let to = hosts(parts.iter().flat_map(|part| part.to.iter().copied()).collect());
         let marks = marks(run, number, &parts);
         let values = values(run, described.kind.readings(), &parts);
-        traffic.push(FlowResult { name: described.name.clone(), from, to, unit, measured: all, marks, values });
+        let minion = minion::result(run, topology, described, &parts);
+        let (name, measured) = (described.name.clone(), all);
+        traffic.push(FlowResult { name, from, to, unit, measured, marks, values, minion });
     }
     let mut links: Vec<LinkResult> =
         run.simulation.links().map(|(from, to, stats)| LinkResult { from, to, stats }).collect();
@@ -203,8 +213,7 @@ fn marks(run: &Run, traffic: usize, parts: &[&Part]) -> Marks {
     let hosts: BTreeSet<usize> = parts.iter().flat_map(|part| part.to.iter().copied().chain([part.from])).collect();
     let mut all = Marks::default();
     for host in hosts {
-        let stack = run.simulation.program(host).and_then(|program| program.as_any().downcast_ref::<Stack>());
-        let Some(stack) = stack else { continue };
+        let Some(stack) = stack(run, host) else { continue };
         let marks = stack.transport.marks(port(traffic));
         all.capable += marks.capable;
         all.marked += marks.marked;

@@ -28,6 +28,7 @@ pub fn results(
             measured,
             marks: Default::default(),
             values,
+            minion: None,
         };
         let (mut all, mut from, mut to) = (Measured::default(), Vec::new(), Vec::new());
         for (at, flow) in flows.iter().enumerate().filter(|(_, flow)| flow.traffic == number) {
@@ -55,7 +56,7 @@ fn unit(kind: &TrafficKind) -> &'static str {
         TrafficKind::Udp { .. } => "datagrams",
         TrafficKind::Tcp { .. } | TrafficKind::Flows { .. } => "flows",
         TrafficKind::Requests { .. } => "requests",
-        TrafficKind::Ping { .. } => "echoes",
+        TrafficKind::Ping { .. } | TrafficKind::Tpp { .. } => "echoes",
         TrafficKind::Probe { .. } | TrafficKind::Replay(_) => "frames",
     }
 }

@@ -17,6 +17,10 @@ pub fn check_supported(scenario: &Scenario, topology: &Topology, is_isolated: bo
             let help = "omit `ecn` and `control = \"dctcp\"`, or simulate the scenario with `lab sim`";
             refuse(traffic.span, format!("`{}`: ECN marks cannot be counted", traffic.name), help);
         }
+        if traffic.program().is_some() {
+            let help = "use `lab up` and `triplane tpp ping`, or simulate the scenario with `lab sim`";
+            refuse(traffic.span, format!("`{}`: tiny packet programs cannot be sent", traffic.name), help);
+        }
     }
     for write in &scenario.writes {
         let help = "use a controller or `triplane ctl` (`lab up --p4runtime`), or simulate the scenario with `lab sim`";

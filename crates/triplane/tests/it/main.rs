@@ -23,6 +23,7 @@ mod market;
 mod market_live;
 mod market_recorded;
 mod memory;
+mod micro_bursts;
 mod modules;
 mod no_program;
 mod offline;

@@ -3,6 +3,7 @@
 mod departures;
 mod latency;
 mod measure;
+mod minion;
 mod ping;
 mod probe;
 mod replay;
@@ -14,6 +15,7 @@ mod udp;
 pub use departures::{Departures, Pattern};
 pub use latency::Latency;
 pub use measure::{Measured, Measurement};
+pub use minion::{ArrivedProgram, ProgramCollector, ProgramEcho, ProgramLog, ProgramLogger, ProgramSender};
 pub use ping::Ping;
 pub use probe::{Field, ProbeSender, ProbeSink, Reading};
 pub use replay::Replay;
