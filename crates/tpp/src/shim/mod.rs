@@ -7,9 +7,9 @@
 //! aggregator   <── CollectedProgram ─┘
 //! ```
 //!
-//! [`Shim`] works on frames. It keeps their order, holds none back, and makes none longer than the MTU permits: a packet
-//! for which there is no room is sent without program, and counted. So that full segments have room, it lowers the
-//! maximum segment size of the TCP connections that a filter selects.
+//! [`Shim`] works on frames. It keeps their order, holds none back, and makes none longer than the MTU permits: a
+//! packet for which there is no room is sent without program, and counted. So that full segments have room, it lowers
+//! the maximum segment size of the TCP connections that a filter selects.
 
 mod filter;
 mod segment_size;
@@ -153,9 +153,9 @@ impl Shim {
         self.counts
     }
 
-    /// Inserts a program into a frame that the host sends, if a filter selects it. A packet that a filter does not sample
-    /// continues with the next one. A packet gets at most one program, and none if it has one. `below` returns a random
-    /// number below its argument.
+    /// Inserts a program into a frame that the host sends, if a filter selects it. A packet that a filter does not
+    /// sample continues with the next one. A packet gets at most one program, and none if it has one. `below` returns a
+    /// random number below its argument.
     pub fn sent(&mut self, frame: &mut Vec<u8>, mut below: impl FnMut(u32) -> u32) {
         if self.filters.is_empty() {
             return;
@@ -210,8 +210,8 @@ impl Shim {
         !frame.is_empty()
     }
 
-    /// Leaves room for programs in the segments that the host will send on a connection: lowers the maximum segment size
-    /// in a received SYN.
+    /// Leaves room for programs in the segments that the host will send on a connection: lowers the maximum segment
+    /// size in a received SYN.
     fn lower_segment_size(&self, frame: &mut [u8]) {
         if self.filters.is_empty() {
             return;

@@ -11,8 +11,9 @@ const END: u8 = 0;
 const NO_OPERATION: u8 = 1;
 const MAXIMUM_SEGMENT_SIZE: u8 = 2;
 
-/// Lowers the maximum segment size in the Ethernet payload of a SYN, so that an IP packet with a segment of this size is
-/// `room` bytes at most. Leaves other packets, and those without the option, as they are. Returns whether it changed.
+/// Lowers the maximum segment size in the Ethernet payload of a SYN, so that an IP packet with a segment of this size
+/// is `room` bytes at most. Leaves other packets, and those without the option, as they are. Returns whether it
+/// changed.
 pub fn lower(ethertype: u16, payload: &mut [u8], room: usize) -> bool {
     let (start, headers) = match ethertype {
         ethernet::IPV4 => match ipv4::Packet::new_checked(&payload[..]) {
