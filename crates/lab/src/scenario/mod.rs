@@ -17,6 +17,7 @@ use std::net::Ipv4Addr;
 
 use diagnostics::Span;
 use tpp::TinyProgram;
+use tpp::rcp::Fairness;
 
 use crate::sim::Fault;
 use crate::sim::traffic::{Reading, SizeDistribution};
@@ -27,7 +28,7 @@ pub use crate::sim::CongestionControl;
 pub use expect::{Expectation, Quantity, Statistic, Unmet, unmet};
 pub use minion::{Minion, MinionPacket, MinionResult};
 pub use read::read;
-pub use results::{FlowResult, LinkResult, Results, Values};
+pub use results::{FlowResult, LinkResult, RcpResult, Results, Values};
 pub use run::{Run, prepare};
 pub use seeds::run_seeds;
 
@@ -163,6 +164,15 @@ pub enum TrafficKind {
         interval: Delay,
         /// Values that are read from the frames that arrive.
         readings: Vec<Reading>,
+    },
+    /// Datagrams in frames of `size` bytes, at the rate that RCP* allows.
+    Rcp {
+        /// Size of a frame, in bytes.
+        size: u32,
+        /// Shares of the flows.
+        fairness: Fairness,
+        /// Time from one sample of the links to the next.
+        interval: Delay,
     },
     /// A tiny packet program, sent as datagrams that the receivers echo.
     Tpp {

@@ -7,7 +7,7 @@
 //!
 //! [[traffic]]
 //! name = "voice"
-//! kind = "udp"                      # udp, tcp, flows, requests, ping, tpp, probe, replay
+//! kind = "udp"                      # udp, tcp, flows, requests, ping, rcp, tpp, probe, replay
 //! from = "h1"                       # a host, a list of hosts, or "all"
 //! to = "h2"                         # one for all senders, as many as senders, or (flows, ping) any
 //! rate = "10Mbps"
@@ -33,6 +33,15 @@
 //! from = "h1"
 //! to = ["h3", "h4"]                 # share a virtual address,
 //! address = "10.0.0.100"            # the destination of the requests
+//!
+//! [[traffic]]
+//! name = "fair"
+//! kind = "rcp"                      # datagrams at the fair rate of their path (RCP*)
+//! from = "h1"
+//! to = "h2"
+//! size = 1000
+//! fairness = "max-min"              # or "proportional", or the number of another α
+//! interval = "10ms"                 # time between two samples of the links
 //!
 //! [[traffic]]
 //! name = "path"
@@ -286,7 +295,7 @@ impl Reader<'_> {
             self.wrong(span, format!("the name `{name}` is used twice"));
         }
         let Some((kind, kind_span)) = self.text(table, "kind") else {
-            self.wrong(span, "traffic needs a kind: udp, tcp, flows, requests, ping, tpp, probe or replay");
+            self.wrong(span, "traffic needs a kind: udp, tcp, flows, requests, ping, rcp, tpp, probe or replay");
             return None;
         };
         let before = self.diagnostics.error_count();

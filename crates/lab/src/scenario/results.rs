@@ -4,13 +4,14 @@ use std::any::Any;
 use std::collections::BTreeSet;
 
 use switch::Time;
+use tpp::rcp::RcpCounts;
 
 use super::expect::{self, Unmet};
 use super::run::{At, Part, Run, port};
 use super::{MinionResult, Scenario, TrafficKind, minion};
 use crate::sim::traffic::{
-    Measured, Measurement, Ping, ProbeSender, ProbeSink, ProgramSender, Reading, Replay, RequestClient, TcpFlows,
-    TcpSink, UdpSender, UdpSink,
+    Measured, Measurement, Ping, ProbeSender, ProbeSink, ProgramSender, RcpSender, Reading, Replay, RequestClient,
+    TcpFlows, TcpSink, UdpSender, UdpSink,
 };
 use crate::sim::transport::Marks;
 use crate::sim::{LinkStats, Sample, Stack, Totals, WriteRefusal};
@@ -60,6 +61,17 @@ pub struct FlowResult {
     pub values: Vec<Values>,
     /// Its tiny packet programs; only per traffic, not per pair.
     pub minion: Option<MinionResult>,
+    /// The controllers of RCP* flows; only per traffic, not per pair.
+    pub rcp: Option<RcpResult>,
+}
+
+/// The rate controllers of some traffic.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RcpResult {
+    /// Frames with programs that the senders sent, in bytes.
+    pub program_bytes: u64,
+    /// Counts of the controllers.
+    pub counts: RcpCounts,
 }
 
 /// One direction of a link.
@@ -104,6 +116,7 @@ fn measured(run: &Run, part: &Part, kind: &TrafficKind) -> Measured {
     let mut all = Measured::default();
     let sent = match kind {
         TrafficKind::Udp { .. } => app::<UdpSender>(run, part.sender).map_or(0, |sender| sender.sent),
+        TrafficKind::Rcp { .. } => app::<RcpSender>(run, part.sender).map_or(0, |sender| sender.sent),
         TrafficKind::Tcp { bytes, .. } => u64::from(bytes.is_some()),
         TrafficKind::Flows { .. } => app::<TcpFlows>(run, part.sender).map_or(0, |flows| flows.begun),
         TrafficKind::Probe { .. } => app::<ProbeSender>(run, part.sender).map_or(0, |sender| sender.sent),
@@ -112,7 +125,9 @@ fn measured(run: &Run, part: &Part, kind: &TrafficKind) -> Measured {
     };
     for receiver in &part.receivers {
         let one = match kind {
-            TrafficKind::Udp { .. } => app::<UdpSink>(run, *receiver).and_then(|sink| sink.flows.get(&part.flow)),
+            TrafficKind::Udp { .. } | TrafficKind::Rcp { .. } => {
+                app::<UdpSink>(run, *receiver).and_then(|sink| sink.flows.get(&part.flow))
+            }
             TrafficKind::Tcp { .. } => app::<TcpSink>(run, *receiver).map(Measurement::measured),
             TrafficKind::Requests { .. } => app::<RequestClient>(run, *receiver).map(Measurement::measured),
             TrafficKind::Ping { .. } => app::<Ping>(run, *receiver).map(Measurement::measured),
@@ -131,7 +146,7 @@ pub fn of(run: &Run, topology: &Topology, scenario: &Scenario) -> Results {
     let mut traffic: Vec<FlowResult> = Vec::new();
     for (number, described) in scenario.traffic.iter().enumerate() {
         let unit = match described.kind {
-            TrafficKind::Udp { .. } => "datagrams",
+            TrafficKind::Udp { .. } | TrafficKind::Rcp { .. } => "datagrams",
             TrafficKind::Tcp { .. } | TrafficKind::Flows { .. } => "flows",
             TrafficKind::Requests { .. } => "requests",
             TrafficKind::Ping { .. } | TrafficKind::Tpp { .. } => "echoes",
@@ -169,6 +184,7 @@ pub fn of(run: &Run, topology: &Topology, scenario: &Scenario) -> Results {
                 marks: Marks::default(),
                 values: Vec::new(),
                 minion: None,
+                rcp: None,
             });
         }
         let hosts = |mut hosts: Vec<usize>| {
@@ -184,8 +200,8 @@ pub fn of(run: &Run, topology: &Topology, scenario: &Scenario) -> Results {
         let marks = marks(run, number, &parts);
         let values = values(run, described.kind.readings(), &parts);
         let minion = minion::result(run, topology, described, &parts);
-        let (name, measured) = (described.name.clone(), all);
-        traffic.push(FlowResult { name, from, to, unit, measured, marks, values, minion });
+        let (name, measured, rcp) = (described.name.clone(), all, rcp(run, &parts));
+        traffic.push(FlowResult { name, from, to, unit, measured, marks, values, minion, rcp });
     }
     let mut links: Vec<LinkResult> =
         run.simulation.links().map(|(from, to, stats)| LinkResult { from, to, stats }).collect();
@@ -206,6 +222,22 @@ pub fn of(run: &Run, topology: &Topology, scenario: &Scenario) -> Results {
     let mut results = Results { traffic, pairs, links, samples, totals, digest, end, refused, flooded, unmet };
     results.unmet = expect::unmet(scenario, topology, &results);
     results
+}
+
+/// Returns the counts of the rate controllers of some traffic; `None` if it has none.
+fn rcp(run: &Run, parts: &[&Part]) -> Option<RcpResult> {
+    let senders = parts.iter().filter_map(|part| app::<RcpSender>(run, part.sender));
+    senders.map(|sender| RcpResult { program_bytes: sender.program_bytes, counts: sender.counts() }).reduce(
+        |sum, one| {
+            let counts = RcpCounts {
+                samples: sum.counts.samples + one.counts.samples,
+                updates: sum.counts.updates + one.counts.updates,
+                first_rates: sum.counts.first_rates + one.counts.first_rates,
+                lost: sum.counts.lost + one.counts.lost,
+            };
+            RcpResult { program_bytes: sum.program_bytes + one.program_bytes, counts }
+        },
+    )
 }
 
 /// Returns the ECN marks on packets of some traffic, at all of its hosts.

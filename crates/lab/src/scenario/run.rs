@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
 use switch::Time;
+use tpp::rcp::RcpSettings;
 use tpp::shim::PacketFilter;
 
 use super::results::{self, Results};
 use super::{Scenario, ScenarioFiles, Traffic, TrafficKind};
 use crate::sim::traffic::{
-    Pattern, Ping, ProbeSender, ProbeSink, ProgramCollector, ProgramEcho, ProgramSender, Replay, RequestClient,
-    RequestServer, TcpFlows, TcpSender, TcpSink, UdpSender, UdpSink, WINDOW,
+    Pattern, Ping, ProbeSender, ProbeSink, ProgramCollector, ProgramEcho, ProgramSender, RcpSender, Replay,
+    RequestClient, RequestServer, TcpFlows, TcpSender, TcpSink, UdpSender, UdpSink, WINDOW,
 };
 use crate::sim::{App, MakeElement, Simulation, Stack};
 use crate::topology::{Delay, Topology};
@@ -229,6 +230,15 @@ impl Hosts {
                         let ping = self.app(*from, Box::new(ping));
                         part(self, vec![*to], ping, vec![ping]);
                     }
+                }
+                TrafficKind::Rcp { size, fairness, interval } => {
+                    let Some(&(_, address)) = reached.first() else { continue };
+                    let control = (RcpSettings::new(*fairness), interval.as_ns());
+                    let sender = RcpSender::new(flow, (address, port), (*size).into(), control, start, stop);
+                    let sender = self.app(*from, Box::new(sender));
+                    let sinks = self.sinks(&reached, port, || Box::new(UdpSink::new(port)));
+                    self.sinks(&reached, wire::tpp::UDP_PORT, || Box::new(ProgramEcho::default()));
+                    part(self, to.clone(), sender, sinks);
                 }
                 TrafficKind::Tpp { file, count, interval } => {
                     let Some(program) = files.programs.get(file) else { continue };

@@ -62,8 +62,8 @@ impl Io<'_> {
 /// First dynamic port for applications (RFC 6335 section 6).
 const FIRST_FREE_PORT: u16 = 49_152;
 
-/// A host program with TCP/IP and applications. It answers ARP requests and pings, and takes tiny packet programs out of
-/// the packets that arrive.
+/// A host program with TCP/IP and applications. It answers ARP requests and pings, and takes tiny packet programs out
+/// of the packets that arrive.
 pub struct Stack {
     mtu: usize,
     apps: Vec<Box<dyn App>>,

@@ -29,6 +29,7 @@ pub fn results(
             marks: Default::default(),
             values,
             minion: None,
+            rcp: None,
         };
         let (mut all, mut from, mut to) = (Measured::default(), Vec::new(), Vec::new());
         for (at, flow) in flows.iter().enumerate().filter(|(_, flow)| flow.traffic == number) {
@@ -53,7 +54,7 @@ pub fn results(
 
 fn unit(kind: &TrafficKind) -> &'static str {
     match kind {
-        TrafficKind::Udp { .. } => "datagrams",
+        TrafficKind::Udp { .. } | TrafficKind::Rcp { .. } => "datagrams",
         TrafficKind::Tcp { .. } | TrafficKind::Flows { .. } => "flows",
         TrafficKind::Requests { .. } => "requests",
         TrafficKind::Ping { .. } | TrafficKind::Tpp { .. } => "echoes",

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use ::tpp::TinyProgram;
 use diagnostics::{Diagnostic, Diagnostics, SourceMap};
-use lab::Topology;
-use lab::scenario::{MinionResult, Results, Scenario};
+use lab::scenario::{MinionResult, RcpResult, Results, Scenario, TrafficKind};
+use lab::{TinyAccess, Topology};
 use serde_json::{Value, json};
 
 use super::network::reason;
@@ -46,12 +46,16 @@ pub fn programs(
     }
 }
 
-/// Warns of programs in a network whose switches execute none.
+/// Warns of programs in a network whose switches do not execute them.
 pub fn warn_of_idle(topology: &Topology, scenario: &Scenario, output: &Output) {
-    if topology.tpp == lab::TinyAccess::Off && scenario.traffic.iter().any(|traffic| traffic.program().is_some()) {
-        output
-            .note("the switches execute no tiny packet programs: add tpp = \"read\" below [defaults] of the topology");
-    }
+    let has_programs = scenario.traffic.iter().any(|traffic| traffic.program().is_some());
+    let stores_rates = scenario.traffic.iter().any(|traffic| matches!(traffic.kind, TrafficKind::Rcp { .. }));
+    let message = match topology.tpp {
+        TinyAccess::Off | TinyAccess::Read if stores_rates => "cannot store the rates of RCP*: add tpp = \"write\"",
+        TinyAccess::Off if has_programs => "execute no tiny packet programs: add tpp = \"read\"",
+        _ => return,
+    };
+    output.note(&format!("the switches {message} below [defaults] of the topology"));
 }
 
 /// Formats the words that programs collected, by traffic and hop.
@@ -95,6 +99,15 @@ pub fn json(topology: &Topology, minion: &MinionResult) -> Value {
     json!({
         "file": minion.file, "inserted": minion.inserted, "too_long": minion.too_long, "arrived": minion.arrived,
         "words": minion.words, "packets": packets.collect::<Vec<_>>(),
+    })
+}
+
+/// Returns the counts of rate controllers as JSON.
+pub fn rcp_json(rcp: &RcpResult) -> Value {
+    let RcpResult { program_bytes, counts } = rcp;
+    json!({
+        "program_bytes": program_bytes, "samples": counts.samples, "updates": counts.updates,
+        "first_rates": counts.first_rates, "lost": counts.lost,
     })
 }
 

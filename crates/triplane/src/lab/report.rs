@@ -307,6 +307,9 @@ pub fn json(topology: &Topology, results: &Results, seed: u64) -> Value {
         if let Some(minion) = &result.minion {
             value["minion"] = minions::json(topology, minion);
         }
+        if let Some(rcp) = &result.rcp {
+            value["rcp"] = minions::rcp_json(rcp);
+        }
         value
     };
     let links: Vec<Value> = results

@@ -8,6 +8,7 @@ mod build;
 mod ctl;
 mod entries;
 mod examples;
+mod fair_rates;
 mod kept_arrays;
 mod lab;
 mod lab_live;

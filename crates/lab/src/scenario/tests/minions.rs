@@ -99,6 +99,8 @@ fn programs_as_datagrams_are_executed_on_the_way_there_only() {
     assert!(flow.measured.latency.min() > 200_000, "two links of 50 us there and back");
 }
 
+const RCP: &str = "kind = \"rcp\"\nfrom = \"h1\"\nto = \"h2\"\n";
+
 #[test]
 fn wrong_minions_are_refused() {
     let findings = |traffic: &str| read(&format!("[[traffic]]\n{traffic}")).1;
@@ -109,6 +111,8 @@ fn wrong_minions_are_refused() {
         (&format!("{UDP}minion = {{ file = \"a.tpp\", one_in = 0 }}\n"), "`one_in` must be an integer from 1"),
         (&format!("{UDP}minion = {{ file = \"a.tpp\", every = 2 }}\n"), "every"),
         ("kind = \"tpp\"\nfrom = \"h1\"\nto = \"h2\"\n", "tiny packet programs need a file"),
+        (&format!("{RCP}fairness = 0\n"), "`fairness` must be a number from 0.01 to 100"),
+        (&format!("{RCP}fairness = \"equal\"\n"), "`fairness` must be one of max-min, proportional"),
     ] {
         assert!(findings(traffic).contains(part), "{traffic}: {}", findings(traffic));
     }
