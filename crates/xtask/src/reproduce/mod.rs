@@ -10,6 +10,7 @@ mod bandwidth;
 mod benches;
 mod chart;
 mod failover;
+mod fair_rates;
 mod figure;
 mod held_bytes;
 mod latency;
@@ -50,6 +51,7 @@ Kim et al., RedPlane (SIGCOMM 2021; chapter 5 of Kim's thesis, whose numbers of 
 Jeyakumar et al., Millions of Little Minions (SIGCOMM 2014):
 
   tpp-1 queues that packets report                       simulated
+  tpp-2 fair rates that senders compute (RCP*)           simulated
 
 Simulated figures are the same on every machine. CPU times depend on the machine and its load.
 
@@ -97,6 +99,7 @@ const FIGURES: &[Known] = &[
     Known { name: "5.17", paper: REDPLANE, is_simulated: true, draw: held_bytes::figure },
     Known { name: "t5.2", paper: REDPLANE, is_simulated: false, draw: |_, settings| benches::resources(settings) },
     Known { name: "tpp-1", paper: MINIONS, is_simulated: true, draw: micro_bursts::queues },
+    Known { name: "tpp-2", paper: MINIONS, is_simulated: true, draw: fair_rates::shares },
 ];
 
 /// Repeats the figures. Returns true: a benchmark or simulation that fails is an error.
