@@ -1,4 +1,4 @@
-# Each switch tells its number, the output port, and the number of packets that were in the queue when this one came.
+# Each switch adds its number, the output port, and the number of packets that were in the queue when this one came.
 .word 16
 .hops 5
 PUSH [Switch:ID]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use ::tpp::TinyProgram;
 use diagnostics::{Diagnostic, Diagnostics, SourceMap};
-use lab::scenario::{MinionResult, RcpResult, Results, Scenario, TrafficKind};
+use lab::scenario::{MinionResult, RcpResult, Results, Scenario, TrafficKind, switch_names};
 use lab::{TinyAccess, Topology};
 use serde_json::{Value, json};
 
@@ -15,6 +15,9 @@ use super::tables::{Column, ResultTable};
 use crate::load;
 use crate::output::{Failure, Output, aligned, grouped, three_digits};
 use crate::tpp;
+
+/// Maximum number of paths that are listed.
+const PATHS: usize = 20;
 
 /// Reads the tiny packet programs of a scenario, which lie beside its file, by name. Diagnostics have been printed when
 /// this returns.
@@ -59,7 +62,7 @@ pub fn warn_of_idle(topology: &Topology, scenario: &Scenario, output: &Output) {
 }
 
 /// Formats the words that programs collected, by traffic and hop.
-pub fn text(results: &Results) -> String {
+pub fn text(topology: &Topology, results: &Results) -> String {
     let mut rows = vec![["words of programs", "hop", "", "programs", "min", "mean", "max"].map(str::to_owned)];
     let mut notes = String::new();
     for (name, minion) in results.minions() {
@@ -84,7 +87,23 @@ pub fn text(results: &Results) -> String {
         }
     }
     let table = if rows.len() > 1 { format!("\n{}", aligned(&rows, &[1, 3, 4, 5, 6])) } else { String::new() };
-    table + &notes
+    table + &paths(topology, results) + &notes
+}
+
+/// Lists the paths that packets recorded.
+fn paths(topology: &Topology, results: &Results) -> String {
+    let mut rows = vec![["paths of programs", "from", "to", "packets", "first", "last", "switches"].map(str::to_owned)];
+    let all = results.minions().flat_map(|(name, minion)| minion.paths().into_iter().map(move |path| (name, path)));
+    let all: Vec<_> = all.collect();
+    for (name, path) in all.iter().take(PATHS) {
+        let host = |host: Option<usize>| host.map_or(String::new(), |host| topology.hosts[host].name.clone());
+        let (count, switches) = (grouped(path.packets), switch_names(&path.switches, topology));
+        let [first, last] = [path.first, path.last].map(|time| time.to_string());
+        rows.push([(*name).to_owned(), host(path.from), host(path.to), count, first, last, switches]);
+    }
+    let more = all.len().saturating_sub(PATHS);
+    let more = if more > 0 { format!("and {more} more\n") } else { String::new() };
+    if rows.len() > 1 { format!("\n{}{more}", aligned(&rows, &[3, 4, 5])) } else { String::new() }
 }
 
 /// Returns the programs of some traffic as JSON.
@@ -96,9 +115,16 @@ pub fn json(topology: &Topology, minion: &MinionResult) -> Value {
             "status": packet.status.to_string(), "hops": packet.hops,
         })
     });
+    let paths = minion.paths().into_iter().map(|path| {
+        let switches = path.switches.iter().map(|switch| switch_names(&[*switch], topology));
+        json!({
+            "from": name(path.from), "to": name(path.to), "switches": switches.collect::<Vec<_>>(), "packets": path.packets,
+            "first_ns": path.first.as_ns(), "last_ns": path.last.as_ns(),
+        })
+    });
     json!({
         "file": minion.file, "inserted": minion.inserted, "too_long": minion.too_long, "arrived": minion.arrived,
-        "words": minion.words, "packets": packets.collect::<Vec<_>>(),
+        "words": minion.words, "paths": paths.collect::<Vec<_>>(), "packets": packets.collect::<Vec<_>>(),
     })
 }
 

@@ -35,7 +35,7 @@ pub fn text(network: &Network, results: &Results, seed: u64, took: Duration) -> 
         }
     }
     text.push_str(&values(&results.traffic));
-    text.push_str(&minions::text(results));
+    text.push_str(&minions::text(&network.topology, results));
     text.push_str(&links(&network.topology, results));
     if results.totals.lost_on_arrival > 0 {
         let lost = grouped(results.totals.lost_on_arrival);

@@ -102,6 +102,17 @@ fn programs_as_datagrams_are_executed_on_the_way_there_only() {
 const RCP: &str = "kind = \"rcp\"\nfrom = \"h1\"\nto = \"h2\"\n";
 
 #[test]
+fn policies_of_paths_are_checked_packet_by_packet() {
+    let traffic = format!("{UDP}size = 125\nminion = \"id.tpp\"\n[[expect]]\ntraffic = \"t\"\n");
+    // The hub has the number 7, and the topology's s1 has the number 1.
+    assert!(run(&format!("{traffic}avoids = \"s1\"\n")).unmet.is_empty());
+    let results = run(&format!("{traffic}passes = \"s1\"\nafter = \"1s\"\n"));
+    let message = &results.unmet[0].message;
+    assert!(message.starts_with("the number of packets on other paths of `t` (first at 1.000"), "{message}");
+    assert!(message.contains("by 7) is 100") && message.ends_with("expected at most 0"), "{message}");
+}
+
+#[test]
 fn wrong_minions_are_refused() {
     let findings = |traffic: &str| read(&format!("[[traffic]]\n{traffic}")).1;
     for (traffic, part) in [
@@ -111,6 +122,11 @@ fn wrong_minions_are_refused() {
         (&format!("{UDP}minion = {{ file = \"a.tpp\", one_in = 0 }}\n"), "`one_in` must be an integer from 1"),
         (&format!("{UDP}minion = {{ file = \"a.tpp\", every = 2 }}\n"), "every"),
         ("kind = \"tpp\"\nfrom = \"h1\"\nto = \"h2\"\n", "tiny packet programs need a file"),
+        (&format!("{UDP}[[expect]]\ntraffic = \"traffic 1\"\navoids = \"s1\"\n"), "record no paths: add minion"),
+        (
+            &format!("{UDP}minion = \"a.tpp\"\n[[expect]]\ntraffic = \"traffic 1\"\npasses = \"h3\"\n"),
+            "is a host: paths",
+        ),
         (&format!("{RCP}fairness = 0\n"), "`fairness` must be a number from 0.01 to 100"),
         (&format!("{RCP}fairness = \"equal\"\n"), "`fairness` must be one of max-min, proportional"),
     ] {
