@@ -110,7 +110,8 @@ impl TinyPrograms {
         program.words_by_hop(&self.map);
     }
 
-    /// Asserts that a frame that got a program is restored, and that the shim makes no frame longer than the MTU permits.
+    /// Asserts that a frame that got a program is restored, and that the shim makes no frame longer than the MTU
+    /// permits.
     fn insert_and_strip(&mut self, input: &[u8], reached: &mut Reached) {
         let mut sent = input.to_vec();
         self.shim.sent(&mut sent, |_| 0);
