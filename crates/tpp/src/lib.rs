@@ -6,6 +6,8 @@
 //! | [`map`] | [`MemoryMap`]: names and addresses of switch memory, generated from one table |
 //! | [`tcpu`] | [`Tcpu`], the processor of a switch, over [`SwitchMemory`]; and a simple reference |
 //! | [`assemble`], [`disassemble`] | text to a [`TinyProgram`] and back |
+//! | [`rcp`] | [`RcpController`](rcp::RcpController): fair rates of links, computed by senders |
+//! | [`shim`] | [`Shim`](shim::Shim): programs in the packets that a host sends and receives |
 //! | [`probe`] | [`Prober`](probe::Prober): programs as datagrams, and their echoes |
 //! | [`check()`] | read and write sets, worst case, what an [`AccessPolicy`] forbids |
 //!
@@ -41,6 +43,8 @@ pub mod map;
 mod mutant;
 mod policy;
 pub mod probe;
+pub mod rcp;
+pub mod shim;
 pub mod tcpu;
 
 pub use asm::{TinyProgram, assemble, disassemble};

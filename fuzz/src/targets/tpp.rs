@@ -1,11 +1,16 @@
 //! Tiny packet programs. As bytes: two processors agree, frames with them are described, located and reflected. As
-//! text: findings that can be shown, or a program that disassembles to text with the same bytes.
+//! frames: the shim of a host inserts a program, and takes it out again. As text: findings that can be shown, or a
+//! program that disassembles to text with the same bytes.
+
+use std::net::Ipv4Addr;
 
 use diagnostics::{Diagnostics, SourceMap, Span};
 use tpp::generate::Case;
 use tpp::map::{FieldShape, MemoryMap, RegisterShape};
+use tpp::shim::{PacketFilter, Shim};
 use tpp::{AccessPolicy, AccessRights, ProgramVerdict, TinyProgram, assemble, check, disassemble};
-use wire::tpp::Packet;
+use wire::tpp::{Packet, Repr, Status};
+use wire::{ethernet, ipv4, udp};
 
 use super::{FuzzTarget, Reached};
 use crate::random::Random;
@@ -21,10 +26,33 @@ STORE [Register:limits[3]], [Packet:0]\nPOP [Register:limits]\nLOAD [Register:la
 7 read all\n7 write Link:AppSpecific_0 .. Link:AppSpecific_3\n8 read Queue$1$2:Queued-Bytes
 ";
 
+/// Returns the header of a program that any packet may carry.
+fn plain(repr: Repr) -> Repr {
+    Repr { is_reflective: false, status: Status::NONE, ..repr }
+}
+
 /// The target.
 pub struct TinyPrograms {
     map: MemoryMap,
     inputs: Vec<Vec<u8>>,
+    /// A shim whose filter matches all packets.
+    shim: Shim,
+}
+
+/// MTU of the shim, in bytes.
+const MTU: usize = 1500;
+
+/// Returns frames for the shim: a datagram, and a SYN behind a tag.
+fn frames() -> [Vec<u8>; 2] {
+    let [source, destination] = [1, 2].map(|host| Ipv4Addr::new(10, 0, 0, host));
+    let datagram = ipv4::Repr::new(source, destination, ipv4::UDP);
+    let ports = udp::Repr { source_port: 4000, destination_port: 80 };
+    let datagram = datagram.packet(&ports.packet(datagram.addresses(), b"payload"));
+    // Ports, numbers, a header of 24 bytes with the flag SYN, and the option with the largest segment.
+    let segment = [&[0x0f, 0xa0, 0, 80], &[0; 8][..], &[0x60, 2], &[0; 6], &[2, 4, 5, 180]].concat();
+    let segment = ipv4::Repr::new(destination, source, ipv4::TCP).packet(&segment);
+    let ipv4 = ethernet::IPV4.to_be_bytes();
+    [[&[2; 12][..], &ipv4, &datagram].concat(), [&[2; 12][..], &[0x81, 0, 0, 5], &ipv4, &segment].concat()]
 }
 
 impl TinyPrograms {
@@ -34,7 +62,12 @@ impl TinyPrograms {
         let map = MemoryMap::with_program([register("limits", 16), register("large", 100_000)], [field]);
         let texts = SEEDS.split("\n.").map(|text| format!(".{text}").into_bytes()).chain([SEEDS.as_bytes().to_vec()]);
         let programs = (0..200).map(|seed| Case::new(seed).bytes);
-        TinyPrograms { map, inputs: texts.chain(programs).collect() }
+        let mut shim = Shim::new(MTU);
+        let program = Case::new(0).bytes;
+        let program = TinyProgram::decode(&Packet::new_checked(&program[..]).expect("a generated program"));
+        let added = shim.add_tpp(PacketFilter::default(), &TinyProgram { repr: plain(program.repr), ..program }, 1, 0);
+        added.expect("it is neither done nor reflective");
+        TinyPrograms { map, inputs: texts.chain(programs).chain(frames()).collect(), shim }
     }
 
     /// Runs a program on several switches, and asserts that both processors agree.
@@ -77,6 +110,24 @@ impl TinyPrograms {
         program.words_by_hop(&self.map);
     }
 
+    /// Asserts that a frame that got a program is restored, and that the shim makes no frame longer than the MTU
+    /// permits.
+    fn insert_and_strip(&mut self, input: &[u8], reached: &mut Reached) {
+        let mut sent = input.to_vec();
+        self.shim.sent(&mut sent, |_| 0);
+        reached.add(("shim", sent.len() > input.len()));
+        if sent != input {
+            assert!(sent.len() <= MTU + ethernet::HEADER_LEN, "{} bytes", sent.len());
+            let mut collected = 0;
+            assert!(Shim::new(MTU).received(&mut sent, |_| collected += 1));
+            assert_eq!((&sent[..], collected), (input, 1), "the packet is as it was");
+        }
+        let mut received = input.to_vec();
+        let is_packet = self.shim.received(&mut received, |collected| _ = collected.program());
+        assert!(received.len() <= input.len());
+        reached.add(("received", is_packet, received.len() < input.len(), self.shim.receipt_counts().damaged > 0));
+    }
+
     fn assemble(&self, text: &str, reached: &mut Reached) {
         let (mut sources, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
         let program = assemble(&mut sources, "fuzz.tpp", text, &self.map, &mut diagnostics);
@@ -115,8 +166,10 @@ impl FuzzTarget for TinyPrograms {
     fn run(&mut self, input: &[u8]) -> Vec<u64> {
         let mut reached = Reached::default();
         self.execute(input, &mut reached);
+        self.insert_and_strip(input, &mut reached);
         let mut frame = [&[0; 12][..], &[0x66, 0x66], input].concat();
         assert!(!wire::describe(&frame).is_empty());
+        self.insert_and_strip(&frame, &mut reached);
         let place = wire::tpp::find(&frame).expect("the frame has the EtherType");
         wire::tpp::reflect(&mut frame, place);
         if let Some(place) = wire::tpp::find(input).or_else(|| wire::tpp::find_echo(input)) {

@@ -4,7 +4,7 @@ use diagnostics::Span;
 use switch::Time;
 use toml::de::{DeTable, DeValue};
 
-use super::{Results, Scenario};
+use super::{PathPolicy, Results, Scenario};
 use crate::read::document::{self, Reader};
 use crate::topology::{Delay, End, Rate, Topology};
 
@@ -46,6 +46,13 @@ pub enum Quantity {
         after: Delay,
         /// Only values that arrived before this time.
         before: Delay,
+    },
+    /// Packets that did not follow a policy.
+    Strays {
+        /// The traffic.
+        traffic: usize,
+        /// The paths that its packets may take.
+        policy: PathPolicy,
     },
     /// Frames that an end sent.
     Frames(End),
@@ -91,6 +98,7 @@ enum Bound {
 }
 
 const TRAFFIC: [&str; 6] = ["traffic", "delivered", "rate", "latency_p50", "latency_p99", "marked"];
+const PATH: [&str; 5] = ["traffic", "passes", "avoids", "after", "before"];
 const VALUE: [&str; 8] = ["traffic", "value", "least", "mean", "most", "last", "after", "before"];
 const LINK: [&str; 8] = ["link", "frames", "rate", "queue", "queue_mean", "drops", "share", "among"];
 
@@ -160,6 +168,13 @@ impl Reader<'_> {
                     let what = Quantity::Value { traffic, reading, statistic, after, before };
                     expect(what, self.bounds(table, key, bound, number, "0.5"));
                 }
+            } else if let Some(policy) = self.path_policy(table, topology) {
+                self.known(table, "an expectation of paths", &PATH);
+                if scenario.traffic[traffic].program().is_none() {
+                    let message = format!("the packets of `{name}` record no paths: add minion = \"path.tpp\"");
+                    self.wrong(name_span, message);
+                }
+                expect(Quantity::Strays { traffic, policy }, Some(([None, Some(0.0)], span)));
             } else {
                 self.known(table, "an expectation of traffic", &TRAFFIC);
                 let (least, most) = (Bound::Least, Bound::Most);
@@ -283,6 +298,10 @@ fn value(what: &Quantity, topology: &Topology, results: &Results) -> (String, f6
                 Statistic::Last => ("the last value", points.last().copied().unwrap_or(f64::NAN)),
             };
             (named(&format!("{word} of `{}`", values.name), *traffic), value)
+        }
+        Quantity::Strays { traffic, policy } => {
+            let (first, count) = policy.strays(results.traffic[*traffic].minion.as_ref(), topology);
+            (named("the number of packets on other paths", *traffic) + &first, count)
         }
         Quantity::Frames(end) => (at("the frames sent", *end), frames(*end)),
         Quantity::Carried(end) => {

@@ -4,6 +4,7 @@ use std::net::Ipv4Addr;
 
 use diagnostics::Span;
 use toml::de::{DeTable, DeValue};
+use tpp::rcp::Fairness;
 
 use super::{Timing, TrafficKind};
 use crate::read::document::Reader;
@@ -68,6 +69,22 @@ impl Reader<'_> {
                     readings,
                 }
             }
+            "rcp" => TrafficKind::Rcp {
+                size: self.integer(table, "size", 62..=9_230).unwrap_or(1_000),
+                fairness: self.fairness(table),
+                interval: self.parsed(table, "interval").unwrap_or(Delay::from_ms(10)),
+            },
+            "tpp" => match self.text(table, "file") {
+                Some((file, _)) => TrafficKind::Tpp {
+                    file: file.to_owned(),
+                    count: self.integer(table, "count", 1..=1_000_000).unwrap_or(5),
+                    interval: self.parsed(table, "interval").unwrap_or(Delay::from_ms(100)),
+                },
+                None => {
+                    self.wrong(span, "tiny packet programs need a file: file = \"path.tpp\"");
+                    return None;
+                }
+            },
             "replay" => match self.text(table, "file") {
                 Some((file, _)) => TrafficKind::Replay(file.to_owned()),
                 None => {
@@ -77,7 +94,8 @@ impl Reader<'_> {
             },
             other => {
                 let message = format!(
-                    "unknown kind of traffic `{other}`: expected udp, tcp, flows, requests, ping, probe or replay"
+                    "unknown kind of traffic `{other}`: expected udp, tcp, flows, requests, ping, rcp, tpp, probe or \
+                     replay"
                 );
                 self.wrong(kind_span, message);
                 return None;
@@ -104,6 +122,23 @@ impl Reader<'_> {
         }
         let size = self.integer(table, "size", 62..=9_230).unwrap_or(512);
         Some(TrafficKind::Udp { size, rate_bps: self.offered(table, span)?, timing })
+    }
+
+    /// Reads the shares of RCP* flows.
+    fn fairness(&mut self, table: &DeTable<'_>) -> Fairness {
+        match self.get(table, "fairness") {
+            Some((DeValue::Integer(_) | DeValue::Float(_), span)) => match self.number(table, "fairness") {
+                Some(alpha) if (0.01..=100.0).contains(&alpha) => Fairness::Alpha(alpha),
+                _ => {
+                    self.wrong(span, "`fairness` must be a number from 0.01 to 100, \"max-min\" or \"proportional\"");
+                    Fairness::MaxMin
+                }
+            },
+            _ => {
+                let known = [("max-min", Fairness::MaxMin), ("proportional", Fairness::Alpha(1.0))];
+                self.one_of(table, "fairness", &known).unwrap_or(Fairness::MaxMin)
+            }
+        }
     }
 
     fn offered(&mut self, table: &DeTable<'_>, span: Span) -> Option<u64> {

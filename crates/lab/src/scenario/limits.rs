@@ -42,7 +42,11 @@ fn frames(traffic: &Traffic) -> u128 {
         TrafficKind::Udp { size, rate_bps, .. } => {
             lasts_ns * u128::from(*rate_bps) / (u128::from(*size) * 8_000_000_000) * traffic.pairs.len() as u128
         }
-        TrafficKind::Ping { count, interval } => repeated(*count, *interval, receivers),
+        // At most two programs for each sample; datagrams depend on the network.
+        TrafficKind::Rcp { interval, .. } => 2 * repeated(u32::MAX, *interval, traffic.pairs.len()),
+        TrafficKind::Ping { count, interval } | TrafficKind::Tpp { count, interval, .. } => {
+            repeated(*count, *interval, receivers)
+        }
         TrafficKind::Probe { count, interval, .. } => repeated(*count, *interval, traffic.pairs.len()),
         _ => 0,
     }

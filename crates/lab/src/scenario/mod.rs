@@ -4,6 +4,8 @@ mod expect;
 mod faults;
 mod kinds;
 mod limits;
+mod minion;
+mod path;
 mod read;
 mod results;
 mod run;
@@ -11,9 +13,12 @@ mod seeds;
 mod words;
 mod writes;
 
+use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
 use diagnostics::Span;
+use tpp::TinyProgram;
+use tpp::rcp::Fairness;
 
 use crate::sim::Fault;
 use crate::sim::traffic::{Reading, SizeDistribution};
@@ -22,8 +27,10 @@ use crate::topology::{Delay, End, Node, Topology};
 
 pub use crate::sim::CongestionControl;
 pub use expect::{Expectation, Quantity, Statistic, Unmet, unmet};
+pub use minion::{Minion, MinionPacket, MinionResult};
+pub use path::{PathPolicy, PathRecord, switch_names};
 pub use read::read;
-pub use results::{FlowResult, LinkResult, Results, Values};
+pub use results::{FlowResult, LinkResult, RcpResult, Results, Values};
 pub use run::{Run, prepare};
 pub use seeds::run_seeds;
 
@@ -65,6 +72,8 @@ pub struct Traffic {
     pub address: Option<Ipv4Addr>,
     /// Reaction of senders to ECN marks; `None` if packets are not ECN-capable.
     pub ecn: Option<Law>,
+    /// Tiny packet program in the packets of the senders.
+    pub minion: Option<Minion>,
     /// Kind of traffic and its parameters.
     pub kind: TrafficKind,
     /// Location in the file.
@@ -158,6 +167,24 @@ pub enum TrafficKind {
         /// Values that are read from the frames that arrive.
         readings: Vec<Reading>,
     },
+    /// Datagrams in frames of `size` bytes, at the rate that RCP* allows.
+    Rcp {
+        /// Size of a frame, in bytes.
+        size: u32,
+        /// Shares of the flows.
+        fairness: Fairness,
+        /// Time from one sample of the links to the next.
+        interval: Delay,
+    },
+    /// A tiny packet program, sent as datagrams that the receivers echo.
+    Tpp {
+        /// The program's file; relative names are relative to the scenario's.
+        file: String,
+        /// Number of datagrams.
+        count: u32,
+        /// Time from one to the next.
+        interval: Delay,
+    },
     /// The frames of a capture file, sent once, at their times.
     Replay(
         /// The file; relative names are relative to the scenario's.
@@ -194,6 +221,25 @@ pub struct RandomFaults {
     pub links: bool,
 }
 
+/// The contents of the files that a scenario names, by name.
+#[derive(Clone, Debug, Default)]
+pub struct ScenarioFiles {
+    /// The frames of the captures that it replays, each with its time in nanoseconds.
+    pub replays: BTreeMap<String, Vec<(u64, Vec<u8>)>>,
+    /// Tiny packet programs.
+    pub programs: BTreeMap<String, TinyProgram>,
+}
+
+impl Traffic {
+    /// Returns the file of its tiny packet program.
+    pub fn program(&self) -> Option<&str> {
+        match &self.kind {
+            TrafficKind::Tpp { file, .. } => Some(file),
+            _ => self.minion.as_ref().map(|minion| minion.file.as_str()),
+        }
+    }
+}
+
 impl Scenario {
     /// Returns all faults in the order of time: the planned ones and those drawn from a seed.
     pub fn schedule(&self, topology: &Topology, seed: u64) -> Vec<Planned> {
@@ -218,6 +264,7 @@ impl Scenario {
             stop: Delay::from_ms(1_000),
             address: None,
             ecn: None,
+            minion: None,
             kind: TrafficKind::Ping { count: 5, interval: Delay::from_ms(100) },
             span: Span::default(),
         };

@@ -7,7 +7,7 @@
 //!
 //! [[traffic]]
 //! name = "voice"
-//! kind = "udp"                      # udp, tcp, flows, requests, ping, replay
+//! kind = "udp"                      # udp, tcp, flows, requests, ping, rcp, tpp, probe, replay
 //! from = "h1"                       # a host, a list of hosts, or "all"
 //! to = "h2"                         # one for all senders, as many as senders, or (flows, ping) any
 //! rate = "10Mbps"
@@ -15,6 +15,8 @@
 //! timing = "poisson"                # constant, poisson, or on-off with `on` and `off`
 //! start = "100ms"
 //! stop = "1s"
+//! minion = "burst.tpp"              # tiny packet program in each packet, or
+//!                                   # { file = "burst.tpp", one_in = 10 }; not in pings and frames
 //!
 //! [[traffic]]
 //! name = "bulk"
@@ -31,6 +33,23 @@
 //! from = "h1"
 //! to = ["h3", "h4"]                 # share a virtual address,
 //! address = "10.0.0.100"            # the destination of the requests
+//!
+//! [[traffic]]
+//! name = "fair"
+//! kind = "rcp"                      # datagrams at the fair rate of their path (RCP*)
+//! from = "h1"
+//! to = "h2"
+//! size = 1000
+//! fairness = "max-min"              # or "proportional", or the number of another α
+//! interval = "10ms"                 # time between two samples of the links
+//!
+//! [[traffic]]
+//! name = "path"
+//! kind = "tpp"                      # a program as datagrams, which the receiver echoes
+//! from = "h1"
+//! to = "h2"
+//! file = "path.tpp"
+//! interval = "10ms"
 //!
 //! [[traffic]]
 //! name = "load"
@@ -276,13 +295,14 @@ impl Reader<'_> {
             self.wrong(span, format!("the name `{name}` is used twice"));
         }
         let Some((kind, kind_span)) = self.text(table, "kind") else {
-            self.wrong(span, "traffic needs a kind: udp, tcp, flows, requests, ping, probe or replay");
+            self.wrong(span, "traffic needs a kind: udp, tcp, flows, requests, ping, rcp, tpp, probe or replay");
             return None;
         };
         let before = self.diagnostics.error_count();
         let kind = self.kind(table, span, kind, kind_span);
         let ecn = self.ecn(table);
         let address = self.behind(table);
+        let minion = self.minion(table);
         let from = self.hosts_of(table, "from", topology);
         if from.is_none() {
             self.wrong(span, "traffic needs senders: from = \"h1\"");
@@ -303,7 +323,7 @@ impl Reader<'_> {
         if stop <= start {
             self.wrong(span, format!("`{name}` stops before it starts"));
         }
-        Some(Traffic { name, pairs, start, stop, address, ecn, kind, span })
+        Some(Traffic { name, pairs, start, stop, address, ecn, minion, kind, span })
     }
 
     /// Returns each sender with its receivers.
@@ -323,7 +343,13 @@ impl Reader<'_> {
             return None;
         };
         let any = behind_one
-            || matches!(kind, TrafficKind::Flows { .. } | TrafficKind::Ping { .. } | TrafficKind::Probe { .. });
+            || matches!(
+                kind,
+                TrafficKind::Flows { .. }
+                    | TrafficKind::Ping { .. }
+                    | TrafficKind::Tpp { .. }
+                    | TrafficKind::Probe { .. }
+            );
         let several = to.len() > 1;
         if any && from.len().saturating_mul(to.len()) > MAX_PAIRS {
             let (from, to) = (from.len(), to.len());

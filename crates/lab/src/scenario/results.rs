@@ -4,13 +4,14 @@ use std::any::Any;
 use std::collections::BTreeSet;
 
 use switch::Time;
+use tpp::rcp::RcpCounts;
 
 use super::expect::{self, Unmet};
 use super::run::{At, Part, Run, port};
-use super::{Scenario, TrafficKind};
+use super::{MinionResult, Scenario, TrafficKind, minion};
 use crate::sim::traffic::{
-    Measured, Measurement, Ping, ProbeSender, ProbeSink, Reading, Replay, RequestClient, TcpFlows, TcpSink, UdpSender,
-    UdpSink,
+    Measured, Measurement, Ping, ProbeSender, ProbeSink, ProgramSender, RcpSender, Reading, Replay, RequestClient,
+    TcpFlows, TcpSink, UdpSender, UdpSink,
 };
 use crate::sim::transport::Marks;
 use crate::sim::{LinkStats, Sample, Stack, Totals, WriteRefusal};
@@ -58,6 +59,19 @@ pub struct FlowResult {
     pub marks: Marks,
     /// Values that probes read, in the order of the scenario; only per traffic, not per pair.
     pub values: Vec<Values>,
+    /// Its tiny packet programs; only per traffic, not per pair.
+    pub minion: Option<MinionResult>,
+    /// The controllers of RCP* flows; only per traffic, not per pair.
+    pub rcp: Option<RcpResult>,
+}
+
+/// The rate controllers of some traffic.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RcpResult {
+    /// Frames with programs that the senders sent, in bytes.
+    pub program_bytes: u64,
+    /// Counts of the controllers.
+    pub counts: RcpCounts,
 }
 
 /// One direction of a link.
@@ -88,9 +102,13 @@ impl FlowResult {
 }
 
 /// Returns the application at a place, if it is of type `T`.
-fn app<T: Any>(run: &Run, at: At) -> Option<&T> {
-    let stack = run.simulation.program(at.host)?.as_any().downcast_ref::<Stack>()?;
-    stack.apps().nth(at.app)?.as_any().downcast_ref()
+pub fn app<T: Any>(run: &Run, at: At) -> Option<&T> {
+    stack(run, at.host)?.apps().nth(at.app)?.as_any().downcast_ref()
+}
+
+/// Returns the stack of a host; `None` if it runs another program.
+pub fn stack(run: &Run, host: usize) -> Option<&Stack> {
+    run.simulation.program(host)?.as_any().downcast_ref()
 }
 
 /// Returns the measurements of one sender's applications.
@@ -98,18 +116,22 @@ fn measured(run: &Run, part: &Part, kind: &TrafficKind) -> Measured {
     let mut all = Measured::default();
     let sent = match kind {
         TrafficKind::Udp { .. } => app::<UdpSender>(run, part.sender).map_or(0, |sender| sender.sent),
+        TrafficKind::Rcp { .. } => app::<RcpSender>(run, part.sender).map_or(0, |sender| sender.sent),
         TrafficKind::Tcp { bytes, .. } => u64::from(bytes.is_some()),
         TrafficKind::Flows { .. } => app::<TcpFlows>(run, part.sender).map_or(0, |flows| flows.begun),
         TrafficKind::Probe { .. } => app::<ProbeSender>(run, part.sender).map_or(0, |sender| sender.sent),
         TrafficKind::Replay(_) => app::<Replay>(run, part.sender).map_or(0, |replay| replay.sent),
-        TrafficKind::Requests { .. } | TrafficKind::Ping { .. } => 0,
+        TrafficKind::Requests { .. } | TrafficKind::Ping { .. } | TrafficKind::Tpp { .. } => 0,
     };
     for receiver in &part.receivers {
         let one = match kind {
-            TrafficKind::Udp { .. } => app::<UdpSink>(run, *receiver).and_then(|sink| sink.flows.get(&part.flow)),
+            TrafficKind::Udp { .. } | TrafficKind::Rcp { .. } => {
+                app::<UdpSink>(run, *receiver).and_then(|sink| sink.flows.get(&part.flow))
+            }
             TrafficKind::Tcp { .. } => app::<TcpSink>(run, *receiver).map(Measurement::measured),
             TrafficKind::Requests { .. } => app::<RequestClient>(run, *receiver).map(Measurement::measured),
             TrafficKind::Ping { .. } => app::<Ping>(run, *receiver).map(Measurement::measured),
+            TrafficKind::Tpp { .. } => app::<ProgramSender>(run, *receiver).map(Measurement::measured),
             // Sinks are shared by all senders; they are counted once, with the traffic.
             TrafficKind::Flows { .. } | TrafficKind::Probe { .. } | TrafficKind::Replay(_) => None,
         };
@@ -124,10 +146,10 @@ pub fn of(run: &Run, topology: &Topology, scenario: &Scenario) -> Results {
     let mut traffic: Vec<FlowResult> = Vec::new();
     for (number, described) in scenario.traffic.iter().enumerate() {
         let unit = match described.kind {
-            TrafficKind::Udp { .. } => "datagrams",
+            TrafficKind::Udp { .. } | TrafficKind::Rcp { .. } => "datagrams",
             TrafficKind::Tcp { .. } | TrafficKind::Flows { .. } => "flows",
             TrafficKind::Requests { .. } => "requests",
-            TrafficKind::Ping { .. } => "echoes",
+            TrafficKind::Ping { .. } | TrafficKind::Tpp { .. } => "echoes",
             TrafficKind::Probe { .. } | TrafficKind::Replay(_) => "frames",
         };
         let mut all = Measured::default();
@@ -161,6 +183,8 @@ pub fn of(run: &Run, topology: &Topology, scenario: &Scenario) -> Results {
                 measured: one,
                 marks: Marks::default(),
                 values: Vec::new(),
+                minion: None,
+                rcp: None,
             });
         }
         let hosts = |mut hosts: Vec<usize>| {
@@ -175,7 +199,9 @@ pub fn of(run: &Run, topology: &Topology, scenario: &Scenario) -> Results {
         let to = hosts(parts.iter().flat_map(|part| part.to.iter().copied()).collect());
         let marks = marks(run, number, &parts);
         let values = values(run, described.kind.readings(), &parts);
-        traffic.push(FlowResult { name: described.name.clone(), from, to, unit, measured: all, marks, values });
+        let minion = minion::result(run, topology, described, &parts);
+        let (name, measured, rcp) = (described.name.clone(), all, rcp(run, &parts));
+        traffic.push(FlowResult { name, from, to, unit, measured, marks, values, minion, rcp });
     }
     let mut links: Vec<LinkResult> =
         run.simulation.links().map(|(from, to, stats)| LinkResult { from, to, stats }).collect();
@@ -198,13 +224,28 @@ pub fn of(run: &Run, topology: &Topology, scenario: &Scenario) -> Results {
     results
 }
 
+/// Returns the counts of the rate controllers of some traffic; `None` if it has none.
+fn rcp(run: &Run, parts: &[&Part]) -> Option<RcpResult> {
+    let senders = parts.iter().filter_map(|part| app::<RcpSender>(run, part.sender));
+    senders.map(|sender| RcpResult { program_bytes: sender.program_bytes, counts: sender.counts() }).reduce(
+        |sum, one| {
+            let counts = RcpCounts {
+                samples: sum.counts.samples + one.counts.samples,
+                updates: sum.counts.updates + one.counts.updates,
+                first_rates: sum.counts.first_rates + one.counts.first_rates,
+                lost: sum.counts.lost + one.counts.lost,
+            };
+            RcpResult { program_bytes: sum.program_bytes + one.program_bytes, counts }
+        },
+    )
+}
+
 /// Returns the ECN marks on packets of some traffic, at all of its hosts.
 fn marks(run: &Run, traffic: usize, parts: &[&Part]) -> Marks {
     let hosts: BTreeSet<usize> = parts.iter().flat_map(|part| part.to.iter().copied().chain([part.from])).collect();
     let mut all = Marks::default();
     for host in hosts {
-        let stack = run.simulation.program(host).and_then(|program| program.as_any().downcast_ref::<Stack>());
-        let Some(stack) = stack else { continue };
+        let Some(stack) = stack(run, host) else { continue };
         let marks = stack.transport.marks(port(traffic));
         all.capable += marks.capable;
         all.marked += marks.marked;

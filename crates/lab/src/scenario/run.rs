@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
 use switch::Time;
+use tpp::rcp::RcpSettings;
+use tpp::shim::PacketFilter;
 
 use super::results::{self, Results};
-use super::{Scenario, Traffic, TrafficKind};
+use super::{Scenario, ScenarioFiles, Traffic, TrafficKind};
 use crate::sim::traffic::{
-    Pattern, Ping, ProbeSender, ProbeSink, Replay, RequestClient, RequestServer, TcpFlows, TcpSender, TcpSink,
-    UdpSender, UdpSink, WINDOW,
+    Pattern, Ping, ProbeSender, ProbeSink, ProgramCollector, ProgramEcho, ProgramSender, RcpSender, Replay,
+    RequestClient, RequestServer, TcpFlows, TcpSender, TcpSink, UdpSender, UdpSink, WINDOW,
 };
 use crate::sim::{App, MakeElement, Simulation, Stack};
 use crate::topology::{Delay, Topology};
@@ -49,25 +51,22 @@ pub struct Part {
     pub receivers: Vec<At>,
     /// Flow number by which a receiver identifies the sender.
     pub flow: u32,
+    /// Number of the filter for a tiny packet program in the sender's shim.
+    pub filter: Option<usize>,
+    /// Applications that collect these programs.
+    pub collectors: Vec<At>,
 }
 
 fn time(delay: Delay) -> Time {
     Time::from_ns(delay.as_ns())
 }
 
-/// Makes the simulation of a scenario. `replays` holds the frames of the captures that it replays, by name, each with
-/// its time in nanoseconds.
-pub fn prepare(
-    topology: &Topology,
-    scenario: &Scenario,
-    seed: u64,
-    replays: &BTreeMap<String, Vec<(u64, Vec<u8>)>>,
-    make: MakeElement,
-) -> Run {
+/// Makes the simulation of a scenario with the contents of its files. A file that is missing sends nothing.
+pub fn prepare(topology: &Topology, scenario: &Scenario, seed: u64, files: &ScenarioFiles, make: MakeElement) -> Run {
     let mut simulation = Simulation::new(topology, seed, make);
     let mut hosts = Hosts::new(topology);
     for (number, traffic) in scenario.traffic.iter().enumerate() {
-        hosts.add(number, traffic, topology, replays);
+        hosts.add(number, traffic, topology, files);
     }
     let stacks = hosts.stacks.into_iter().enumerate().filter(|(host, _)| topology.has_traffic(*host));
     for (host, stack) in stacks {
@@ -102,6 +101,8 @@ struct Hosts {
     stacks: Vec<Stack>,
     counts: Vec<usize>,
     sinks: BTreeMap<(usize, u16), At>,
+    collectors: BTreeMap<(usize, u16), At>,
+    filters: BTreeMap<(usize, u16), usize>,
     parts: Vec<Part>,
 }
 
@@ -115,8 +116,14 @@ impl Hosts {
                 }
             }
         }
-        let counts = vec![0; mtus.len()];
-        Hosts { stacks: mtus.into_iter().map(Stack::new).collect(), counts, sinks: BTreeMap::new(), parts: Vec::new() }
+        Hosts {
+            counts: vec![0; mtus.len()],
+            stacks: mtus.into_iter().map(Stack::new).collect(),
+            sinks: BTreeMap::new(),
+            collectors: BTreeMap::new(),
+            filters: BTreeMap::new(),
+            parts: Vec::new(),
+        }
     }
 
     fn app(&mut self, host: usize, app: Box<dyn App>) -> At {
@@ -140,13 +147,27 @@ impl Hosts {
         hosts.iter().map(|(host, _)| self.sink(*host, port, &make)).collect()
     }
 
-    fn add(
-        &mut self,
-        number: usize,
-        traffic: &Traffic,
-        topology: &Topology,
-        replays: &BTreeMap<String, Vec<(u64, Vec<u8>)>>,
-    ) {
+    /// Lets a sender's shim insert the program of some traffic, and the receivers collect it.
+    fn minion(&mut self, traffic: &Traffic, part: &mut Part, files: &ScenarioFiles) {
+        let Some(minion) = &traffic.minion else { return };
+        let Some(program) = files.programs.get(&minion.file) else { return };
+        let port = port(part.traffic);
+        let shim = &mut self.stacks[part.from].shim;
+        let filter = PacketFilter { destination_port: Some(port), ..PacketFilter::default() };
+        part.filter = self.filters.get(&(part.from, port)).copied();
+        if part.filter.is_none() {
+            part.filter = shim.add_tpp(filter, program, minion.one_in, 0).ok();
+            part.filter.into_iter().for_each(|filter| _ = self.filters.insert((part.from, port), filter));
+        }
+        for host in &part.to {
+            let known = self.collectors.get(&(*host, port)).copied();
+            let at = known.unwrap_or_else(|| self.app(*host, Box::new(ProgramCollector::new(port))));
+            self.collectors.insert((*host, port), at);
+            part.collectors.push(at);
+        }
+    }
+
+    fn add(&mut self, number: usize, traffic: &Traffic, topology: &Topology, files: &ScenarioFiles) {
         let port = port(number);
         let (start, stop) = (time(traffic.start), time(traffic.stop));
         let own = |host: usize| topology.hosts[host].address.map(|(address, _)| address);
@@ -160,7 +181,10 @@ impl Hosts {
             let flow = self.parts.len() as u32;
             let reached: Vec<(usize, Ipv4Addr)> = to.iter().filter_map(|host| Some((*host, address(*host)?))).collect();
             let part = |hosts: &mut Hosts, to: Vec<usize>, sender: At, receivers: Vec<At>| {
-                hosts.parts.push(Part { traffic: number, from: *from, to, sender, receivers, flow });
+                let (filter, collectors) = (None, Vec::new());
+                let mut part = Part { traffic: number, from: *from, to, sender, receivers, flow, filter, collectors };
+                hosts.minion(traffic, &mut part, files);
+                hosts.parts.push(part);
             };
             match &traffic.kind {
                 TrafficKind::Udp { size, rate_bps, timing } => {
@@ -207,6 +231,25 @@ impl Hosts {
                         part(self, vec![*to], ping, vec![ping]);
                     }
                 }
+                TrafficKind::Rcp { size, fairness, interval } => {
+                    let Some(&(_, address)) = reached.first() else { continue };
+                    let control = (RcpSettings::new(*fairness), interval.as_ns());
+                    let sender = RcpSender::new(flow, (address, port), (*size).into(), control, start, stop);
+                    let sender = self.app(*from, Box::new(sender));
+                    let sinks = self.sinks(&reached, port, || Box::new(UdpSink::new(port)));
+                    self.sinks(&reached, wire::tpp::UDP_PORT, || Box::new(ProgramEcho::default()));
+                    part(self, to.clone(), sender, sinks);
+                }
+                TrafficKind::Tpp { file, count, interval } => {
+                    let Some(program) = files.programs.get(file) else { continue };
+                    self.sinks(&reached, wire::tpp::UDP_PORT, || Box::new(ProgramEcho::default()));
+                    for (to, address) in &reached {
+                        let (count, interval_ns) = ((*count).into(), interval.as_ns());
+                        let sender = ProgramSender::new(*address, program.clone(), count, interval_ns, start);
+                        let sender = self.app(*from, Box::new(sender));
+                        part(self, vec![*to], sender, vec![sender]);
+                    }
+                }
                 TrafficKind::Probe { frame, count, interval, readings } => {
                     let sender = ProbeSender::new(frame.clone(), (*count).into(), interval.as_ns(), start, stop);
                     let sender = self.app(*from, Box::new(sender));
@@ -216,7 +259,7 @@ impl Hosts {
                     part(self, to.clone(), sender, sinks);
                 }
                 TrafficKind::Replay(file) => {
-                    let frames = replays.get(file).cloned().unwrap_or_default();
+                    let frames = files.replays.get(file).cloned().unwrap_or_default();
                     let replay = self.app(*from, Box::new(Replay::new(frames, start, stop)));
                     part(self, Vec::new(), replay, Vec::new());
                 }

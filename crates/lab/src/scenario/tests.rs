@@ -4,11 +4,12 @@ use std::sync::Arc;
 use diagnostics::{Diagnostics, SourceMap};
 use switch::{Device, Frame, PortId, Time};
 
-use super::{Results, Scenario, prepare, run_seeds};
+use super::{Results, Scenario, ScenarioFiles, prepare, run_seeds};
 use crate::generate::{NetworkKind, generate};
 use crate::sim::{Element, MakeElement};
 use crate::topology::{Delay, Rate, Shape, Topology};
 
+mod minions;
 mod refused;
 
 /// A switch that learns nothing and floods.
@@ -54,7 +55,8 @@ fn run(text: &str, seed: u64) -> Results {
     let (topology, make) = star();
     let frames = vec![(5, vec![0xff; 60]), (1_000_005, vec![0xff; 60])];
     let replays = BTreeMap::from([("in.pcap".to_owned(), frames)]);
-    let mut run = prepare(&topology, &scenario, seed, &replays, make);
+    let files = ScenarioFiles { replays, ..ScenarioFiles::default() };
+    let mut run = prepare(&topology, &scenario, seed, &files, make);
     run.run(1, &mut |_| {});
     run.results(&topology, &scenario)
 }
@@ -279,7 +281,7 @@ fn digests(threads: usize) -> Vec<(u64, u64)> {
     let (mut topology, make) = star();
     topology.links.iter_mut().for_each(|link| link.shape.loss = 0.1);
     let scenario = Scenario::all_ping(&topology.traffic_hosts());
-    let prepare = |seed| prepare(&topology, &scenario, seed, &BTreeMap::new(), Arc::clone(&make));
+    let prepare = |seed| prepare(&topology, &scenario, seed, &ScenarioFiles::default(), Arc::clone(&make));
     let mut digests = Vec::new();
     run_seeds(&topology, &scenario, 5..25, threads, prepare, |seed, results| digests.push((seed, results.digest)));
     digests

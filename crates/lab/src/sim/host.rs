@@ -4,6 +4,7 @@ use std::any::Any;
 use std::net::Ipv4Addr;
 
 use switch::Time;
+use tpp::shim::Shim;
 use wire::ethernet::Address;
 
 use crate::random::Random;
@@ -108,6 +109,12 @@ impl Host {
     /// Sends a frame on the host's interface.
     pub fn send(&mut self, frame: Vec<u8>) {
         self.out.push(frame);
+    }
+
+    /// Passes the frames that were sent since the program was called through its shim.
+    pub(super) fn send_through(&mut self, shim: &mut Shim) {
+        let random = &mut self.random;
+        self.out.iter_mut().for_each(|frame| shim.sent(frame, |end| random.below(end.into()) as u32));
     }
 
     /// Wakes the program when the host's clock shows `at`, or at once if it already does. Timers cannot be cancelled; a

@@ -8,6 +8,7 @@ use smoltcp::phy::{Device, DeviceCapabilities, Medium, RxToken, TxToken};
 use smoltcp::time::Instant;
 use smoltcp::wire::{HardwareAddress, IpCidr, Ipv4Address, Ipv4Cidr};
 use switch::Time;
+use tpp::shim::{CollectedProgram, Shim};
 
 use super::host::{Host, HostProgram};
 use super::neighbours::{Neighbours, Received};
@@ -43,6 +44,10 @@ pub struct Io<'a> {
     pub raw: &'a mut Vec<Vec<u8>>,
     /// Frames that arrived and are neither IP nor ARP; every application sees each of them once.
     pub frames: &'a [Vec<u8>],
+    /// Tiny packet programs that arrived in packets; every application sees each of them once.
+    pub programs: &'a [CollectedProgram],
+    /// The host's shim, which inserts programs into the packets of the stack. Frames in `raw` pass it by.
+    pub shim: &'a mut Shim,
     next_port: &'a mut u16,
 }
 
@@ -57,13 +62,23 @@ impl Io<'_> {
 /// First dynamic port for applications (RFC 6335 section 6).
 const FIRST_FREE_PORT: u16 = 49_152;
 
-/// A host program with TCP/IP and applications. It answers ARP requests and pings.
+/// A host program with TCP/IP and applications. It answers ARP requests and pings, and takes tiny packet programs out
+/// of the packets that arrive.
 pub struct Stack {
     mtu: usize,
     apps: Vec<Box<dyn App>>,
     running: Option<Running>,
     /// Congestion control, loss recovery and ECN between the stack and the link.
     pub transport: Transport,
+    /// Inserts tiny packet programs into packets, and takes them out again.
+    pub shim: Shim,
+}
+
+/// What arrived at a host, other than packets for its stack.
+#[derive(Clone, Copy, Default)]
+struct Arrived<'a> {
+    frames: &'a [Vec<u8>],
+    programs: &'a [CollectedProgram],
 }
 
 struct Running {
@@ -81,7 +96,8 @@ struct Running {
 impl Stack {
     /// Creates a stack for a link with this MTU, in bytes of an IP packet.
     pub fn new(mtu: u32) -> Stack {
-        Stack { mtu: mtu as usize, apps: Vec::new(), running: None, transport: Transport::new(mtu) }
+        let (transport, mtu) = (Transport::new(mtu), mtu as usize);
+        Stack { mtu, apps: Vec::new(), running: None, transport, shim: Shim::new(mtu) }
     }
 
     /// Adds an application.
@@ -95,7 +111,7 @@ impl Stack {
     }
 
     /// Lets the stack and the applications do all work that is pending now.
-    fn drive(&mut self, host: &mut Host, frames: &[Vec<u8>]) {
+    fn drive(&mut self, host: &mut Host, arrived: Arrived<'_>) {
         let Some(running) = &mut self.running else { return };
         let (now, true_now) = (host.now(), host.true_now());
         let instant = Instant::from_micros(now.as_us() as i64);
@@ -105,8 +121,10 @@ impl Stack {
         for round in 0..MAX_ROUNDS {
             let changed = interface.poll(instant, wire, sockets) == PollResult::SocketStateChanged;
             let context = interface.context();
-            let (random, raw, frames) = (&mut host.random, &mut raw, if round == 0 { frames } else { &[] });
-            let mut io = Io { now, true_now, random, sockets, context, raw, frames, next_port };
+            let Arrived { frames, programs } = if round == 0 { arrived } else { Arrived::default() };
+            let (random, raw, shim) = (&mut host.random, &mut raw, &mut self.shim);
+            let mut io =
+                Io { now, true_now, random, sockets, context, raw, frames, programs, shim, next_port: &mut *next_port };
             let mut acted = false;
             for (app, wanted) in self.apps.iter_mut().zip(&mut *wanted) {
                 if changed || round == 0 || wanted.is_some_and(|at| at <= now) {
@@ -123,6 +141,7 @@ impl Stack {
         }
         let (packets, again) = self.transport.poll(now.as_ns());
         packets.into_iter().for_each(|packet| neighbours.send(host, packet));
+        host.send_through(&mut self.shim);
         raw.into_iter().for_each(|frame| host.send(frame));
         let asking = neighbours.poll(host);
         let stack = interface.poll_at(instant, sockets).map(|at| Time::from_us(at.total_micros().max(0) as u64));
@@ -160,19 +179,25 @@ impl HostProgram for Stack {
         let neighbours = Neighbours::new(host);
         self.running =
             Some(Running { interface, sockets, wire, neighbours, wanted, timers: BTreeSet::new(), next_port });
-        self.drive(host, &[]);
+        self.drive(host, Arrived::default());
     }
 
-    fn on_packet(&mut self, host: &mut Host, frame: Vec<u8>) {
+    fn on_packet(&mut self, host: &mut Host, mut frame: Vec<u8>) {
         let Some(running) = &mut self.running else { return };
+        let mut programs = Vec::new();
+        let is_packet = self.shim.received(&mut frame, |program| programs.push(program));
+        let (programs, frames) = (&programs[..], &[][..]);
+        if !is_packet {
+            return self.drive(host, Arrived { frames, programs });
+        }
         match running.neighbours.receive(host, &frame) {
             Received::Packet(packet) => {
                 self.transport.arrived(host.now().as_ns(), &packet);
                 running.wire.received.push_back(packet);
-                self.drive(host, &[]);
+                self.drive(host, Arrived { frames, programs });
             }
-            Received::Nothing => self.drive(host, &[]),
-            Received::Other => self.drive(host, &[frame]),
+            Received::Nothing => self.drive(host, Arrived { frames, programs }),
+            Received::Other => self.drive(host, Arrived { frames: &[frame], programs }),
         }
     }
 
@@ -181,7 +206,7 @@ impl HostProgram for Stack {
         if let Some(running) = &mut self.running {
             running.timers.remove(&timer);
         }
-        self.drive(host, &[]);
+        self.drive(host, Arrived::default());
     }
 
     fn as_any(&self) -> &dyn Any {

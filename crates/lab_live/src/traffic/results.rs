@@ -28,6 +28,8 @@ pub fn results(
             measured,
             marks: Default::default(),
             values,
+            minion: None,
+            rcp: None,
         };
         let (mut all, mut from, mut to) = (Measured::default(), Vec::new(), Vec::new());
         for (at, flow) in flows.iter().enumerate().filter(|(_, flow)| flow.traffic == number) {
@@ -52,10 +54,10 @@ pub fn results(
 
 fn unit(kind: &TrafficKind) -> &'static str {
     match kind {
-        TrafficKind::Udp { .. } => "datagrams",
+        TrafficKind::Udp { .. } | TrafficKind::Rcp { .. } => "datagrams",
         TrafficKind::Tcp { .. } | TrafficKind::Flows { .. } => "flows",
         TrafficKind::Requests { .. } => "requests",
-        TrafficKind::Ping { .. } => "echoes",
+        TrafficKind::Ping { .. } | TrafficKind::Tpp { .. } => "echoes",
         TrafficKind::Probe { .. } | TrafficKind::Replay(_) => "frames",
     }
 }

@@ -139,6 +139,8 @@ impl<'a> TrafficThreads<'a> {
                 self.requests(pair, (*request).into(), (*response).into(), think.as_ns() as f64)
             }
             TrafficKind::Ping { count, interval } => self.ping(pair, *count, interval.as_ns()),
+            // `check_supported` refuses it.
+            TrafficKind::Rcp { .. } | TrafficKind::Tpp { .. } => Ok(()),
             TrafficKind::Probe { frame, count, interval, readings } => {
                 self.probe(pair, frame, (*count, interval.as_ns()), readings)
             }

@@ -1,7 +1,7 @@
 //! Reports the parts of a scenario that a live lab cannot play.
 
 use diagnostics::{Diagnostic, Diagnostics, Span};
-use lab::scenario::{Quantity, Scenario};
+use lab::scenario::{Quantity, Scenario, TrafficKind};
 use lab::sim::Fault;
 use lab::{Node, Topology};
 
@@ -16,6 +16,10 @@ pub fn check_supported(scenario: &Scenario, topology: &Topology, is_isolated: bo
         if traffic.ecn.is_some() {
             let help = "omit `ecn` and `control = \"dctcp\"`, or simulate the scenario with `lab sim`";
             refuse(traffic.span, format!("`{}`: ECN marks cannot be counted", traffic.name), help);
+        }
+        if traffic.program().is_some() || matches!(traffic.kind, TrafficKind::Rcp { .. }) {
+            let help = "use `lab up` and `triplane tpp ping`, or simulate the scenario with `lab sim`";
+            refuse(traffic.span, format!("`{}`: tiny packet programs cannot be sent", traffic.name), help);
         }
     }
     for write in &scenario.writes {

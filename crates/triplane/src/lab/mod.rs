@@ -7,6 +7,7 @@
 pub mod args;
 mod live;
 mod members;
+mod minions;
 mod network;
 #[cfg(feature = "parquet")]
 mod parquet;

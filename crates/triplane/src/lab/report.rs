@@ -7,6 +7,7 @@ use lab::scenario::{FlowResult, Results};
 use serde_json::{Value, json};
 use switch::DropReason;
 
+use super::minions;
 use super::network::Network;
 use crate::output::{aligned, duration, grouped, three_digits};
 
@@ -34,6 +35,7 @@ pub fn text(network: &Network, results: &Results, seed: u64, took: Duration) -> 
         }
     }
     text.push_str(&values(&results.traffic));
+    text.push_str(&minions::text(&network.topology, results));
     text.push_str(&links(&network.topology, results));
     if results.totals.lost_on_arrival > 0 {
         let lost = grouped(results.totals.lost_on_arrival);
@@ -323,6 +325,12 @@ pub fn json(topology: &Topology, results: &Results, seed: u64) -> Value {
                 (values.name.clone(), points.collect::<Value>())
             });
             value["values"] = read.collect();
+        }
+        if let Some(minion) = &result.minion {
+            value["minion"] = minions::json(topology, minion);
+        }
+        if let Some(rcp) = &result.rcp {
+            value["rcp"] = minions::rcp_json(rcp);
         }
         value
     };

@@ -10,7 +10,7 @@ use std::time::Instant;
 use anyhow::Context;
 use diagnostics::{Diagnostic, Diagnostics, SourceMap};
 use lab::Topology;
-use lab::scenario::{Results, Run, Scenario, TrafficKind, prepare, run_seeds};
+use lab::scenario::{Results, Run, Scenario, ScenarioFiles, TrafficKind, prepare, run_seeds};
 use lab::sim::Capture;
 use lab_live::traffic::ReplayedFrames;
 use serde_json::json;
@@ -23,7 +23,7 @@ use super::simulated_operator::SimulatedOperator;
 use super::simulated_store::SimulatedStore;
 use super::timeline::{Timeline, TimelineRecorder};
 use super::writes::{self, Writes};
-use super::{plot, remote_tables, report, series, tables, timeline_svg};
+use super::{minions, plot, remote_tables, report, series, tables, timeline_svg};
 use crate::load;
 use crate::output::{Failure, Output, counted};
 use crate::progress::Progress;
@@ -39,8 +39,11 @@ pub fn run(args: &SimArgs, output: &Output) -> Result<(), Failure> {
     let (scenario, mut map) = scenario(args.scenario.as_deref(), &network.topology, output)?;
     let writes = Writes::load(&network, &scenario, args.scenario.as_deref(), &mut map, output)?;
     let replays = replays(args.scenario.as_deref(), &scenario, &map, output)?;
+    let programs = minions::programs(args.scenario.as_deref(), &scenario, &map, output)?;
+    minions::warn_of_idle(&network.topology, &scenario, output);
+    let files = ScenarioFiles { replays, programs };
     let seed = args.seed.unwrap_or(scenario.seed);
-    let played = Played { network, scenario, writes: Arc::new(writes), replays };
+    let played = Played { network, scenario, writes: Arc::new(writes), files };
     match args.seeds {
         Some(count) => many(args, &played, seed, count, output),
         None => one(args, &played, &map, seed, output),
@@ -114,14 +117,14 @@ struct Played {
     network: Arc<Network>,
     scenario: Scenario,
     writes: Arc<Writes>,
-    replays: ReplayedFrames,
+    files: ScenarioFiles,
 }
 
 impl Played {
     fn prepare(&self, seed: u64) -> Run {
-        let Played { network, scenario, writes, replays } = self;
+        let Played { network, scenario, writes, files } = self;
         let topology = &network.topology;
-        let mut run = prepare(topology, scenario, seed, replays, network.elements(seed, writes));
+        let mut run = prepare(topology, scenario, seed, files, network.elements(seed, writes));
         for (number, host) in topology.stores().enumerate() {
             if let Some(replication) = &network.replication {
                 let store = SimulatedStore::new(Arc::clone(replication), number, seed);

@@ -7,6 +7,8 @@ use lab::scenario::Results;
 use lab::sim::LinkStats;
 use lab::sim::traffic::Measured;
 
+use super::minions;
+
 /// A table of results: named columns of the same length.
 pub struct ResultTable {
     /// Name of its file, without the extension.
@@ -40,12 +42,15 @@ macro_rules! table {
     };
 }
 
-/// Returns all tables of a simulation: flows, latencies, queues, links, and the values that probes read, if there are
-/// any.
+/// Returns all tables of a simulation: flows, latencies, queues, links, and the values that probes and tiny packet
+/// programs read, if there are any.
 pub fn tables(topology: &Topology, results: &Results) -> Vec<ResultTable> {
     let mut tables = vec![flows(results), latencies(results), queues(topology, results), links(topology, results)];
     if results.traffic.iter().any(|flow| !flow.values.is_empty()) {
         tables.push(probes(results));
+    }
+    if results.minions().next().is_some() {
+        tables.push(minions::table(topology, results));
     }
     tables
 }

@@ -107,6 +107,11 @@ fn read_program(path: &Path, map: &MemoryMap, output: &Output) -> Result<SourceP
     }
 }
 
+/// Reads a program for the switches of any P4 program. Mistakes are printed; `triplane tpp check` prints warnings, too.
+pub fn program_of(path: &Path, output: &Output) -> Result<TinyProgram, Failure> {
+    Ok(read_program(path, &MemoryMap::new(), output)?.program)
+}
+
 fn decode(path: &Path, bytes: &[u8]) -> Result<TinyProgram, Failure> {
     let packet = Packet::new_checked(bytes)
         .map_err(|malformed| Failure::Input(format!("{} is not a program: {malformed}", path.display())))?;

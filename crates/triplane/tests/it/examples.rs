@@ -102,6 +102,24 @@ fn the_pod_reaches_all_pairs_and_goes_around_a_spine_that_is_cut_off() {
 }
 
 #[test]
+fn packets_record_their_paths_and_policies_find_those_that_strayed() {
+    let results = results("router-pod", "paths.toml");
+    let paths = traffic(&results, "web")["minion"]["paths"].as_array().expect("a list");
+    let mut cut_off = 0;
+    for path in paths.iter().filter(|path| path["switches"].as_array().is_some_and(|switches| switches.len() == 3)) {
+        let spine = path["switches"][1].as_str().expect("a name");
+        assert!(["spine1", "spine2"].contains(&spine), "{path:#}");
+        cut_off += path["packets"].as_u64().expect("a number") * u64::from(spine == "spine1");
+    }
+    assert!(cut_off > 500, "spine1 was used before and after: {paths:#?}");
+    let local = traffic(&results, "local")["minion"]["paths"].as_array().expect("a list");
+    assert_eq!((local.len(), &local[0]["switches"]), (1, &serde_json::json!(["leaf1"])));
+    let always = [("paths.toml", "after = \"501ms\"", "after = \"0s\"")];
+    let expected = "the number of packets on other paths of `web` (first at 0.0000";
+    misses("router-pod", &always, "paths.toml", &[expected, "by leaf", ", spine1, leaf"]);
+}
+
+#[test]
 fn the_core_sees_tunnels_only() {
     let directory = Directory::new();
     let out = directory.path("out");

@@ -10,9 +10,11 @@ mod bandwidth;
 mod benches;
 mod chart;
 mod failover;
+mod fair_rates;
 mod figure;
 mod held_bytes;
 mod latency;
+mod micro_bursts;
 mod percentiles;
 mod snapshots;
 mod trace;
@@ -32,8 +34,9 @@ use figure::PaperFigure;
 pub const HELP: &str = "\
 Usage: cargo xtask reproduce [FIGURE...] [--out DIR] [--json] [--packets N] [--triplane FILE] [--profile NAME]
 
-Repeats the experiments of Kim et al., RedPlane (SIGCOMM 2021; chapter 5 of Kim's thesis, whose numbers of figures are
-used), prints a table for each figure, and draws it. Without FIGUREs, all are repeated:
+Repeats the experiments of papers, prints a table for each figure, and draws it. Without FIGUREs, all are repeated.
+
+Kim et al., RedPlane (SIGCOMM 2021; chapter 5 of Kim's thesis, whose numbers of figures are used):
 
   5.10  round-trip times of packets through the NAT      simulated
   5.11  round-trip times of each application             simulated
@@ -44,6 +47,11 @@ used), prints a table for each figure, and draws it. Without FIGUREs, all are re
   5.16  a TCP flow while its switch fails and returns    simulated
   5.17  bytes that wait in the switch                    simulated
   t5.2  resources: memory of rows, compile time          CPU time and allocated bytes: `--bench resources`
+
+Jeyakumar et al., Millions of Little Minions (SIGCOMM 2014):
+
+  tpp-1 queues that packets report                       simulated
+  tpp-2 fair rates that senders compute (RCP*)           simulated
 
 Simulated figures are the same on every machine. CPU times depend on the machine and its load.
 
@@ -71,21 +79,27 @@ pub struct Settings {
 /// A figure: its name, and its function.
 struct Known {
     name: &'static str,
+    paper: &'static str,
     /// Whether it runs `triplane`, and no benchmarks.
     is_simulated: bool,
     draw: fn(&LabCommand, &Settings) -> Result<PaperFigure>,
 }
 
+const REDPLANE: &str = "RedPlane, SIGCOMM 2021";
+const MINIONS: &str = "Millions of Little Minions, SIGCOMM 2014";
+
 const FIGURES: &[Known] = &[
-    Known { name: "5.10", is_simulated: true, draw: latency::nat },
-    Known { name: "5.11", is_simulated: true, draw: latency::applications },
-    Known { name: "5.12", is_simulated: true, draw: bandwidth::shares },
-    Known { name: "5.13", is_simulated: true, draw: snapshots::bandwidth },
-    Known { name: "5.14", is_simulated: false, draw: |_, settings| benches::rates(settings) },
-    Known { name: "5.15", is_simulated: true, draw: update_ratio::curve },
-    Known { name: "5.16", is_simulated: true, draw: failover::goodput },
-    Known { name: "5.17", is_simulated: true, draw: held_bytes::figure },
-    Known { name: "t5.2", is_simulated: false, draw: |_, settings| benches::resources(settings) },
+    Known { name: "5.10", paper: REDPLANE, is_simulated: true, draw: latency::nat },
+    Known { name: "5.11", paper: REDPLANE, is_simulated: true, draw: latency::applications },
+    Known { name: "5.12", paper: REDPLANE, is_simulated: true, draw: bandwidth::shares },
+    Known { name: "5.13", paper: REDPLANE, is_simulated: true, draw: snapshots::bandwidth },
+    Known { name: "5.14", paper: REDPLANE, is_simulated: false, draw: |_, settings| benches::rates(settings) },
+    Known { name: "5.15", paper: REDPLANE, is_simulated: true, draw: update_ratio::curve },
+    Known { name: "5.16", paper: REDPLANE, is_simulated: true, draw: failover::goodput },
+    Known { name: "5.17", paper: REDPLANE, is_simulated: true, draw: held_bytes::figure },
+    Known { name: "t5.2", paper: REDPLANE, is_simulated: false, draw: |_, settings| benches::resources(settings) },
+    Known { name: "tpp-1", paper: MINIONS, is_simulated: true, draw: micro_bursts::queues },
+    Known { name: "tpp-2", paper: MINIONS, is_simulated: true, draw: fair_rates::shares },
 ];
 
 /// Repeats the figures. Returns true: a benchmark or simulation that fails is an error.
@@ -107,14 +121,16 @@ pub fn run(arguments: &[String]) -> Result<bool> {
         let picture = settings.out.join(format!("{}.svg", known.name));
         chart::draw(&picture, &figure)?;
         if settings.is_json {
-            all.push(figure.json());
+            let mut json = figure.json();
+            json["paper"] = known.paper.into();
+            all.push(json);
         } else {
             println!("{}\n{}\n", figure.text(), picture.display());
         }
         eprintln!("{what}: done after {}", clock(began.elapsed()));
     }
     if settings.is_json {
-        println!("{:#}", json!({ "paper": "RedPlane, SIGCOMM 2021", "packets": settings.packets, "figures": all }));
+        println!("{:#}", json!({ "packets": settings.packets, "figures": all }));
     }
     Ok(true)
 }

@@ -17,7 +17,7 @@ use crate::sim::{App, Io};
 pub const HEADERS: u64 = 42;
 
 /// Bytes at the beginning of a payload: the flow, the number of the datagram, and its sending time.
-const STAMP: usize = 20;
+pub const STAMP: usize = 20;
 
 /// Maximum number of datagrams that are sent at one moment, however far a clock is set forward.
 const MAX_AT_ONCE: usize = 4_096;

@@ -1,0 +1,238 @@
+//! Sends datagrams at the rate that RCP* allows ([`tpp::rcp`]).
+
+use std::any::Any;
+use std::collections::VecDeque;
+use std::net::Ipv4Addr;
+
+use smoltcp::iface::SocketHandle;
+use smoltcp::socket::udp::{PacketBuffer, PacketMetadata, Socket};
+use smoltcp::wire::{IpAddress, IpEndpoint};
+use switch::Time;
+use tpp::TinyProgram;
+use tpp::probe::Prober;
+use tpp::rcp::{RcpController, RcpCounts, RcpSettings};
+use wire::tpp::UDP_PORT;
+
+use super::udp::{HEADERS, STAMP};
+use crate::sim::{App, Io};
+
+/// Interval between two discoveries of the path.
+const DISCOVER_NS: u64 = 2_000_000_000;
+
+/// Share of the rate that programs may take where links are nearly busy, and the longest interval that this makes.
+const PROGRAM_SHARE: f64 = 0.03;
+const MAX_INTERVAL_NS: u64 = 200_000_000;
+
+/// Time after which a program without an echo is lost.
+const TIMEOUT_NS: u64 = 1_000_000_000;
+
+/// Maximum number of programs whose echoes are awaited.
+const MAX_ASKED: usize = 64;
+
+/// Maximum number of datagrams that are sent at one moment.
+const MAX_AT_ONCE: usize = 64;
+
+/// Bytes that programs and their frames may take from the datagrams at a time: they are part of the flow's rate.
+const MAX_DEBT: f64 = 10_000.0;
+
+/// A program that was sent, and the purpose of its echo.
+struct Asked {
+    prober: Prober,
+    is_discovery: bool,
+}
+
+/// Sends datagrams at the rate of an [`RcpController`].
+pub struct RcpSender {
+    flow: u32,
+    to: (Ipv4Addr, u16),
+    payload: usize,
+    interval_ns: u64,
+    controller: RcpController,
+    /// Times of the next program, of the next discovery, and of the end.
+    next_program: Time,
+    next_discovery: Time,
+    stop: Time,
+    /// The programs whose echoes are awaited.
+    asked: VecDeque<Asked>,
+    /// Bytes that may be sent, and the time up to which they are counted.
+    credit: (f64, Time),
+    sockets: Option<(SocketHandle, SocketHandle)>,
+    /// Datagrams sent.
+    pub sent: u64,
+    /// Bytes of the frames with programs that were sent.
+    pub program_bytes: u64,
+    /// Those since the latest sample began.
+    round_bytes: u64,
+}
+
+impl RcpSender {
+    /// Creates a sender of frames of `frame_bytes` to an address and port, from `start` until `stop`, which collects a
+    /// sample of its links every `interval_ns` nanoseconds. `flow` identifies the flow at the sink.
+    pub fn new(
+        flow: u32,
+        to: (Ipv4Addr, u16),
+        frame_bytes: u64,
+        (settings, interval_ns): (RcpSettings, u64),
+        start: Time,
+        stop: Time,
+    ) -> RcpSender {
+        RcpSender {
+            flow,
+            to,
+            payload: (frame_bytes.saturating_sub(HEADERS) as usize).max(STAMP),
+            interval_ns: interval_ns.max(1_000),
+            controller: RcpController::new(settings),
+            next_program: start,
+            next_discovery: start,
+            stop,
+            asked: VecDeque::new(),
+            credit: (0.0, start),
+            sockets: None,
+            sent: 0,
+            program_bytes: 0,
+            round_bytes: 0,
+        }
+    }
+
+    /// Returns the counts of the controller.
+    pub fn counts(&self) -> RcpCounts {
+        self.controller.counts()
+    }
+
+    /// Returns the sockets for datagrams and for programs.
+    fn sockets(&mut self, io: &mut Io<'_>) -> (SocketHandle, SocketHandle) {
+        let payload = self.payload;
+        *self.sockets.get_or_insert_with(|| {
+            let mut socket = |bytes: usize| {
+                let buffer = || PacketBuffer::new(vec![PacketMetadata::EMPTY; 64], vec![0; 64 * bytes]);
+                let mut socket = Socket::new(buffer(), buffer());
+                let bound = socket.bind(io.free_port());
+                debug_assert!(bound.is_ok(), "a fresh socket can be bound");
+                io.sockets.add(socket)
+            };
+            (socket(payload.max(64)), socket(600))
+        })
+    }
+
+    /// Accepts an echo, and returns the program that updates the links.
+    fn accept(&mut self, now_ns: u64, datagram: &[u8]) -> Option<TinyProgram> {
+        let found = self.asked.iter_mut().enumerate().find_map(|(at, asked)| {
+            let echo = asked.prober.receive(now_ns, datagram)?;
+            Some((at, echo))
+        });
+        let (at, echo) = found?;
+        // Older ones would bring older samples.
+        let asked = self.asked.drain(..=at).next_back()?;
+        if asked.is_discovery {
+            self.controller.discovered(&echo.program);
+            // The sample follows at once.
+            self.next_program = Time::from_ns(now_ns);
+            return None;
+        }
+        let update = self.controller.collected(now_ns, echo.rtt_ns, &echo.program);
+        if !self.controller.has_path() {
+            self.next_discovery = Time::from_ns(now_ns);
+        }
+        update
+    }
+
+    /// Sends a program, whose bytes count towards the flow's rate.
+    fn send_program(&mut self, socket: &mut Socket<'_>, datagram: &[u8]) {
+        let to = IpEndpoint::new(IpAddress::Ipv4(self.to.0), UDP_PORT);
+        if socket.send_slice(datagram, to).is_ok() {
+            let bytes = datagram.len() as u64 + HEADERS;
+            self.program_bytes += bytes;
+            self.round_bytes += bytes;
+            self.credit.0 = (self.credit.0 - bytes as f64).max(-MAX_DEBT);
+        }
+    }
+
+    /// Sends programs that are due.
+    fn programs(&mut self, io: &mut Io<'_>, handle: SocketHandle) {
+        let (now, now_ns) = (io.now, io.now.as_ns());
+        let socket = io.sockets.get_mut::<Socket<'_>>(handle);
+        let mut updates = Vec::new();
+        while let Ok((datagram, _)) = socket.recv() {
+            updates.extend(self.accept(now_ns, datagram));
+        }
+        for update in updates {
+            // Nobody waits for its echo.
+            self.send_program(socket, &update.packet(&[]));
+        }
+        if now < self.next_program {
+            return;
+        }
+        let round_bytes = std::mem::take(&mut self.round_bytes);
+        let interval_ns = self.program_interval_ns(round_bytes);
+        let is_discovery = !self.controller.has_path() || now >= self.next_discovery;
+        let program = if is_discovery { self.controller.discovery() } else { self.controller.collection() };
+        let mut prober = Prober::new(program, io.random.next_u64(), TIMEOUT_NS);
+        if let Some(datagram) = prober.send(now_ns) {
+            self.send_program(socket, &datagram);
+        }
+        self.asked.push_back(Asked { prober, is_discovery });
+        if self.asked.len() > MAX_ASKED {
+            self.asked.pop_front();
+        }
+        if is_discovery {
+            self.next_discovery = now.after_ns(DISCOVER_NS);
+        }
+        // Simultaneous senders would go on sampling simultaneously.
+        let jitter = io.random.below(interval_ns / 8 + 1);
+        self.next_program = now.after_ns(interval_ns - interval_ns / 16 + jitter);
+    }
+
+    /// Returns the time from one sample to the next: longer if the programs would take more than a share of the rate on
+    /// links that are nearly busy. `round_bytes` is what the latest ones took.
+    fn program_interval_ns(&self, round_bytes: u64) -> u64 {
+        let rate = self.controller.rate();
+        if !self.controller.is_loaded() || rate < 1.0 {
+            return self.interval_ns;
+        }
+        let fair_ns = round_bytes as f64 / (rate * PROGRAM_SHARE) * 1e9;
+        self.interval_ns.max((fair_ns as u64).min(MAX_INTERVAL_NS))
+    }
+
+    /// Sends the datagrams that the rate allows, and returns the time of the next one.
+    fn datagrams(&mut self, io: &mut Io<'_>, handle: SocketHandle) -> Option<Time> {
+        let (rate, frame) = (self.controller.rate(), self.payload as f64 + HEADERS as f64);
+        let passed_ns = io.now.since_ns(self.credit.1) as f64;
+        // A sender that could not send does not catch up.
+        self.credit = ((self.credit.0 + rate * passed_ns / 1e9).min(2.0 * frame), io.now);
+        let socket = io.sockets.get_mut::<Socket<'_>>(handle);
+        for _ in 0..MAX_AT_ONCE {
+            if self.credit.0 < frame {
+                break;
+            }
+            self.credit.0 -= frame;
+            let mut payload = vec![0; self.payload];
+            payload[..4].copy_from_slice(&self.flow.to_be_bytes());
+            payload[4..12].copy_from_slice(&self.sent.to_be_bytes());
+            payload[12..20].copy_from_slice(&io.true_now.as_ns().to_be_bytes());
+            let to = IpEndpoint::new(IpAddress::Ipv4(self.to.0), self.to.1);
+            self.sent += u64::from(socket.send_slice(&payload, to).is_ok());
+        }
+        // Less than a byte a second is nothing.
+        let wait_ns = (rate >= 1.0).then(|| ((frame - self.credit.0).max(0.0) / rate * 1e9).ceil() as u64);
+        wait_ns.map(|wait_ns| io.now.after_ns(wait_ns.max(1_000)))
+    }
+}
+
+impl App for RcpSender {
+    fn poll(&mut self, io: &mut Io<'_>) -> Option<Time> {
+        let (datagrams, programs) = self.sockets(io);
+        if io.now >= self.stop {
+            return None;
+        }
+        if io.now < self.next_program && self.program_bytes == 0 {
+            return Some(self.next_program);
+        }
+        self.programs(io, programs);
+        let next = self.datagrams(io, datagrams);
+        Some(next.map_or(self.next_program, |next| next.min(self.next_program)))
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}

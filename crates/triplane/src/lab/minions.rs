@@ -1,0 +1,180 @@
+//! Reads the tiny packet programs of a scenario, and renders what they collected.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use ::tpp::TinyProgram;
+use diagnostics::{Diagnostic, Diagnostics, SourceMap};
+use lab::scenario::{MinionResult, RcpResult, Results, Scenario, TrafficKind, switch_names};
+use lab::{TinyAccess, Topology};
+use serde_json::{Value, json};
+
+use super::network::reason;
+use super::tables::{Column, ResultTable};
+use crate::load;
+use crate::output::{Failure, Output, aligned, grouped, three_digits};
+use crate::tpp;
+
+/// Maximum number of paths that are listed.
+const PATHS: usize = 20;
+
+/// Reads the tiny packet programs of a scenario, which lie beside its file, by name. Diagnostics have been printed when
+/// this returns.
+pub fn programs(
+    file: Option<&Path>,
+    scenario: &Scenario,
+    map: &SourceMap,
+    output: &Output,
+) -> Result<BTreeMap<String, TinyProgram>, Failure> {
+    let folder = file.and_then(Path::parent).unwrap_or(Path::new(""));
+    let (mut programs, mut diagnostics) = (BTreeMap::new(), Diagnostics::new());
+    for traffic in &scenario.traffic {
+        let Some(name) = traffic.program().filter(|name| !programs.contains_key(*name)) else { continue };
+        let program = tpp::program_of(&folder.join(name), output).and_then(|program| {
+            // A packet that a switch sends back does not arrive.
+            let is_lost = traffic.minion.is_some() && program.repr.is_reflective;
+            let message = format!("{name} is reflective: it would send the packets that carry it back");
+            if is_lost { Err(Failure::Input(message)) } else { Ok(program) }
+        });
+        match program {
+            Ok(program) => _ = programs.insert(name.to_owned(), program),
+            Err(failure) => diagnostics.push(Diagnostic::error("minion", traffic.span, reason(&failure))),
+        }
+    }
+    output.diagnostics(map, &diagnostics);
+    match diagnostics.error_count() {
+        0 => Ok(programs),
+        count => Err(Failure::Input(load::mistakes(count))),
+    }
+}
+
+/// Warns of programs in a network whose switches do not execute them.
+pub fn warn_of_idle(topology: &Topology, scenario: &Scenario, output: &Output) {
+    let has_programs = scenario.traffic.iter().any(|traffic| traffic.program().is_some());
+    let stores_rates = scenario.traffic.iter().any(|traffic| matches!(traffic.kind, TrafficKind::Rcp { .. }));
+    let message = match topology.tpp {
+        TinyAccess::Off | TinyAccess::Read if stores_rates => "cannot store the rates of RCP*: add tpp = \"write\"",
+        TinyAccess::Off if has_programs => "execute no tiny packet programs: add tpp = \"read\"",
+        _ => return,
+    };
+    output.note(&format!("the switches {message} below [defaults] of the topology"));
+}
+
+/// Formats the words that programs collected, by traffic and hop.
+pub fn text(topology: &Topology, results: &Results) -> String {
+    let mut rows = vec![["words of programs", "hop", "", "programs", "min", "mean", "max"].map(str::to_owned)];
+    let mut notes = String::new();
+    for (name, minion) in results.minions() {
+        let hops = minion.packets.iter().map(|packet| packet.hops.len()).max().unwrap_or(0);
+        for hop in 0..hops {
+            for (index, word) in minion.words.iter().enumerate() {
+                let value = |packet: &lab::scenario::MinionPacket| packet.hops.get(hop)?.get(index).copied();
+                let all: Vec<u32> = minion.packets.iter().filter_map(value).collect();
+                let (Some(least), Some(most)) = (all.iter().min(), all.iter().max()) else { continue };
+                let mean = all.iter().map(|word| f64::from(*word)).sum::<f64>() / all.len() as f64;
+                let numbers = [grouped(u64::from(*least)), three_digits(mean), grouped(u64::from(*most))];
+                let [least, mean, most] = numbers;
+                let count = grouped(all.len() as u64);
+                rows.push([name.to_owned(), (hop + 1).to_string(), word.clone(), count, least, mean, most]);
+            }
+        }
+        if minion.too_long > 0 {
+            notes.push_str(&format!(
+                "{} packets of {name} were sent without program: the MTU left no room\n",
+                grouped(minion.too_long)
+            ));
+        }
+    }
+    let table = if rows.len() > 1 { format!("\n{}", aligned(&rows, &[1, 3, 4, 5, 6])) } else { String::new() };
+    table + &paths(topology, results) + &notes
+}
+
+/// Lists the paths that packets recorded.
+fn paths(topology: &Topology, results: &Results) -> String {
+    let mut rows = vec![["paths of programs", "from", "to", "packets", "first", "last", "switches"].map(str::to_owned)];
+    let all = results.minions().flat_map(|(name, minion)| minion.paths().into_iter().map(move |path| (name, path)));
+    let all: Vec<_> = all.collect();
+    for (name, path) in all.iter().take(PATHS) {
+        let host = |host: Option<usize>| host.map_or(String::new(), |host| topology.hosts[host].name.clone());
+        let (count, switches) = (grouped(path.packets), switch_names(&path.switches, topology));
+        let [first, last] = [path.first, path.last].map(|time| time.to_string());
+        rows.push([(*name).to_owned(), host(path.from), host(path.to), count, first, last, switches]);
+    }
+    let more = all.len().saturating_sub(PATHS);
+    let more = if more > 0 { format!("and {more} more\n") } else { String::new() };
+    if rows.len() > 1 { format!("\n{}{more}", aligned(&rows, &[3, 4, 5])) } else { String::new() }
+}
+
+/// Returns the programs of some traffic as JSON.
+pub fn json(topology: &Topology, minion: &MinionResult) -> Value {
+    let name = |host: Option<usize>| host.map(|host| topology.hosts[host].name.as_str());
+    let packets = minion.packets.iter().map(|packet| {
+        json!({
+            "at_ns": packet.at.as_ns(), "from": name(packet.from), "to": name(packet.to),
+            "status": packet.status.to_string(), "hops": packet.hops,
+        })
+    });
+    let paths = minion.paths().into_iter().map(|path| {
+        let switches = path.switches.iter().map(|switch| switch_names(&[*switch], topology));
+        json!({
+            "from": name(path.from), "to": name(path.to), "switches": switches.collect::<Vec<_>>(), "packets": path.packets,
+            "first_ns": path.first.as_ns(), "last_ns": path.last.as_ns(),
+        })
+    });
+    json!({
+        "file": minion.file, "inserted": minion.inserted, "too_long": minion.too_long, "arrived": minion.arrived,
+        "words": minion.words, "paths": paths.collect::<Vec<_>>(), "packets": packets.collect::<Vec<_>>(),
+    })
+}
+
+/// Returns the counts of rate controllers as JSON.
+pub fn rcp_json(rcp: &RcpResult) -> Value {
+    let RcpResult { program_bytes, counts } = rcp;
+    json!({
+        "program_bytes": program_bytes, "samples": counts.samples, "updates": counts.updates,
+        "first_rates": counts.first_rates, "lost": counts.lost,
+    })
+}
+
+/// Returns the table of all words.
+pub fn table(topology: &Topology, results: &Results) -> ResultTable {
+    let (mut traffic, mut packets, mut times, mut ends) =
+        (Vec::new(), Vec::new(), Vec::new(), [Vec::new(), Vec::new()]);
+    let (mut hops, mut words, mut values) = (Vec::new(), Vec::new(), Vec::new());
+    let unknown = Arc::<str>::from("");
+    let names: Vec<Arc<str>> = topology.hosts.iter().map(|host| host.name.as_str().into()).collect();
+    for (name, minion) in results.minions() {
+        let name = Arc::<str>::from(name);
+        let known: Vec<Arc<str>> = minion.words.iter().map(|word| word.as_str().into()).collect();
+        for (number, packet) in minion.packets.iter().enumerate() {
+            for (hop, values_of_hop) in packet.hops.iter().enumerate() {
+                for (index, value) in values_of_hop.iter().enumerate() {
+                    traffic.push(Arc::clone(&name));
+                    packets.push(number as u64);
+                    times.push(packet.at.as_ns() as f64 / 1e9);
+                    for (column, host) in ends.iter_mut().zip([packet.from, packet.to]) {
+                        column.push(Arc::clone(host.map_or(&unknown, |host| &names[host])));
+                    }
+                    hops.push(hop as u64 + 1);
+                    words.push(Arc::clone(known.get(index).unwrap_or(&unknown)));
+                    values.push(u64::from(*value));
+                }
+            }
+        }
+    }
+    let [from, to] = ends;
+    ResultTable {
+        name: "minions",
+        columns: vec![
+            ("traffic", Column::Text(traffic)),
+            ("packet", Column::Whole(packets)),
+            ("time_s", Column::Number(times)),
+            ("from", Column::Text(from)),
+            ("to", Column::Text(to)),
+            ("hop", Column::Whole(hops)),
+            ("word", Column::Text(words)),
+            ("value", Column::Whole(values)),
+        ],
+    }
+}
