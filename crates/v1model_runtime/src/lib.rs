@@ -7,8 +7,8 @@
 //! Each function here only calls its generic counterpart, which has the documentation of arguments, errors and panics.
 //! A wrapper around the switch adds its own functions.
 //!
-//! The compiler generates the methods of a trait object in the crate that creates it. So hooks of a run ([`hooks`]) and the switches of
-//! a simulation ([`simulated`]) become trait objects here, too.
+//! The compiler generates the methods of a trait object in the crate that creates it. So hooks of a run ([`hooks`])
+//! and the switches of a simulation ([`simulated`]) become trait objects here, too.
 
 pub mod bench;
 pub mod hooks;

@@ -151,16 +151,16 @@ impl Objects {
         EntryHandle { number: handle.0, generation: self.control().tables[table].entries.generation(handle) }
     }
 
-    /// Returns what is known of an entry that packets see now; `None` if it has been removed, and for tables whose entries
-    /// lie in the memory of servers.
-    pub fn entry_stats(&self, table: TableId, id: EntryHandle) -> Option<EntryStats> {
+    /// Returns what is known of an entry that packets see now. `None` if it has been removed, and for tables whose
+    /// entries lie in the memory of servers.
+    pub fn entry_stats(&self, table: TableId, entry: EntryHandle) -> Option<EntryStats> {
         let state = self.control().tables.get(table)?;
         let entries = &state.entries;
-        let handle = Handle(id.number);
-        if self.has_ledger(table) || !entries.has(handle) || entries.generation(handle) != id.generation {
+        let handle = Handle(entry.number);
+        if self.has_ledger(table) || !entries.has(handle) || entries.generation(handle) != entry.generation {
             return None;
         }
-        let counted = self.tally.hits(table, handle, id.generation.into()).map(|(counter, _)| counter);
+        let counted = self.tally.hits(table, handle, entry.generation.into()).map(|(counter, _)| counter);
         let counter = state.records_hits.then(|| counted.unwrap_or_default());
         Some(EntryStats { written_ns: entries.written_ns(handle), counter })
     }
