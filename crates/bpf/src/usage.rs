@@ -20,7 +20,7 @@ pub(crate) struct Usage {
     pub tables: BTreeSet<TableId>,
     /// Bodies that are run, those of actions included.
     pub bodies: BTreeSet<BodyId>,
-    /// Headers that a body changes that also emits, and perhaps emits before.
+    /// Headers that a body changes after it may have emitted them.
     pub changed_by_deparser: BTreeSet<HeaderId>,
     /// Whether every packet leaves with the headers that it came with.
     pub keeps_headers: bool,

@@ -49,7 +49,7 @@ impl KeyForm {
     }
 
     /// Returns the maximum number of READs of a lookup, without repetitions.
-    pub fn most_reads(&self) -> usize {
+    pub fn max_reads(&self) -> usize {
         match self {
             KeyForm::Exact { .. } => 1,
             KeyForm::Prefix { lengths, .. } => lengths.len(),
@@ -135,7 +135,7 @@ mod tests {
     #[test]
     fn a_prefix_is_masked_and_expanded_at_any_width() {
         let form = KeyForm::Prefix { exact_bytes: 2, bits: 12, lengths: vec![8, 12], expansion_bits: 5 };
-        assert_eq!((form.lookup_bytes(), form.probe_bytes(), form.most_reads()), (4, 5, 2));
+        assert_eq!((form.lookup_bytes(), form.probe_bytes(), form.max_reads()), (4, 5, 2));
         let key = [0, 7, 0x0a, 0xbc];
         assert_eq!(&form.masked(&key, 12)[..], [12, 0, 7, 0x0a, 0xbc]);
         assert_eq!(&form.masked(&key, 8)[..], [8, 0, 7, 0x0a, 0xb0]);

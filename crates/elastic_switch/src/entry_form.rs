@@ -75,8 +75,7 @@ impl EntryForm {
         &self.keys
     }
 
-    /// Returns the number of entries as which one with these values counts. A prefix counts as the cells that it takes
-    /// at most.
+    /// Returns how much of the table's size an entry takes: a prefix, its maximum number of cells.
     pub fn count_of(&self, keys: &[KeyValue]) -> u64 {
         let Some(prefix) = &self.settings.prefix else { return 1 };
         match keys.get(prefix.element) {
@@ -86,10 +85,10 @@ impl EntryForm {
         }
     }
 
-    /// Checks that entries fit that count as this number.
+    /// Checks that the table has room for entries that take this much of its size.
     ///
     /// # Errors
-    /// If they do not.
+    /// If it has not.
     pub fn check_count(&self, counted: u64) -> Result<(), ElasticError> {
         let is_expanded = self.settings.prefix.as_ref().is_some_and(|prefix| !prefix.has_all_lengths());
         if is_expanded && counted > u64::from(self.settings.entries) {

@@ -72,8 +72,8 @@ impl ElasticPrefix {
         self.lengths.len() as u64 == u64::from(self.bits) + 1
     }
 
-    /// Returns the number of entries as which a prefix of this length counts: the cells that it takes at most, or one
-    /// if it stays in the switch.
+    /// Returns how much of the table's size a prefix of this length takes: its maximum number of cells, or one if it
+    /// stays in the switch.
     pub fn entries_of(&self, length: u32) -> u64 {
         let served = self.lengths.iter().find(|served| **served >= length);
         let more = served.map(|served| served - length).filter(|more| *more <= ELASTIC_EXPANSION_BITS);

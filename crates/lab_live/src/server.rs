@@ -24,7 +24,7 @@ pub const SWITCH_TIMEOUT: Duration = Duration::from_secs(5);
 /// Maximum time in which a switch starts. It may compile its program.
 const SWITCH_START_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The connections to a switch, or to a process that serves switches.
+/// The connections to a switch, store, operator or memory server.
 #[derive(Clone)]
 pub struct NodeHandle {
     /// Its name.
@@ -94,7 +94,7 @@ impl<N: LiveNetwork + ?Sized> RequestHandler<N> {
         })
     }
 
-    /// Returns the switch with a name, or the process that serves switches.
+    /// Returns the switch, store, operator or memory server with a name.
     fn node(&self, name: &str) -> Result<&NodeHandle, RequestError> {
         if let Some(member) = self.members.iter().find(|member| member.name == name) {
             return Ok(member);

@@ -29,7 +29,7 @@ use crate::socket::{self, RequestOutcome, SocketLimits};
 use crate::switch_thread::{SwitchCommand, SwitchThread};
 use crate::veth_links;
 
-/// The socket to the daemon of a lab, held by the process of a switch, or of what serves switches.
+/// The socket to the daemon of a lab, held by the process of a switch, store, operator or memory server.
 pub struct DaemonConnection(UnixStream);
 
 impl DaemonConnection {

@@ -378,7 +378,7 @@ pub struct CheckArgs {
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub entries: Vec<PathBuf>,
 
-    /// Also tell which packets could be processed in the kernel, and which places of the program prevent it.
+    /// Also report which packets the kernel could process, and which lines of the program prevent it.
     #[arg(long)]
     pub kernel: bool,
 

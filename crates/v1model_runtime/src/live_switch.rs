@@ -72,7 +72,7 @@ impl<S: RowSwitch> SwitchControl for LiveSwitch<S> {
         self.inner.drain(now, output);
     }
 
-    /// Exchanges the programs of two switches of the same kind.
+    /// Exchanges the programs of two switches without resilient state and without memory servers.
     ///
     /// # Panics
     /// If one of them has tables in the memory of servers, or resilient state.

@@ -135,7 +135,7 @@ impl<'p> Emitter<'p> {
         self.terminator(&block.terminator, flow);
     }
 
-    /// Returns the label of a successor. An edge that leads back is a label of its own, which hands over.
+    /// Returns the label of a successor, or [`Reason::Loop`] for an edge that leads back.
     fn edge(&mut self, flow: &Flow, to: BlockId) -> Result<Label, Reason> {
         let node = (to, self.cursor);
         if flow.back.contains(&(flow.at, node)) { Err(Reason::Loop) } else { Ok(flow.labels[&node]) }

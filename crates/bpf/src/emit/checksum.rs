@@ -20,9 +20,8 @@ impl Emitter<'_> {
         })
     }
 
-    /// Computes the checksum of values to r1, for a place of `width` bits. The sum of 16-bit words does not change if
-    /// values are added that are multiples of them modulo 2^16 - 1, so each value is added where its last bit lies in
-    /// its word.
+    /// Computes the checksum of values to r1, for a place of `width` bits. As 2^16 is 1 modulo 2^16 - 1, a value may be
+    /// added as a whole, shifted to where its last bit lies in its 16-bit word.
     pub(super) fn checksum(&mut self, data: &[HashInput], width: u32) {
         let values: Vec<&Expr> = data
             .iter()

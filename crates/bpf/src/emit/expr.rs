@@ -207,7 +207,7 @@ impl Emitter<'_> {
         self.bind(end);
     }
 
-    /// The kernel's remainder by 0 is the dividend, ours is 0.
+    /// Emits an unsigned remainder, which is 0 for a divisor of 0; the kernel's is the dividend.
     fn remainder(&mut self, to: Reg, from: Reg) {
         let is_not_zero = self.code.label();
         self.jump_if(Cond::Ne, from, 0, is_not_zero);

@@ -290,7 +290,7 @@ impl<'p> Emitter<'p> {
         }
     }
 
-    /// Emits the end of packets whose slot has another value: they have several copies.
+    /// Hands over packets whose slot has another value, as they have several copies.
     fn stop_unless(&mut self, slot: SlotId, value: u64) {
         // A slot without a word is wide, and the program hands over where it writes to it.
         let (Some(word), Some(loc)) = (self.read_slot(slot), self.place_of_other_value(slot, value)) else { return };

@@ -206,7 +206,7 @@ impl<P> ElasticTable<P> {
                 return self.prefixes.get(key, length.bits).map(RecordBytes::from_slice);
             }
             let cell = self.config.keys.masked(key, length.bits);
-            // The first prefix of a length that came since the lookup began is in the overlay until it ends.
+            // If a length came into use after the lookup began, its prefixes stay in the overlay until the lookup ends.
             let result = results.iter().find(|(key, _)| *key == cell);
             if result.is_none() && self.config.mutation.is(ElasticMutant::LengthsOfTheStart) {
                 return None;

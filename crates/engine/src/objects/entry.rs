@@ -218,7 +218,9 @@ pub enum EntryError {
     #[error("it is full: its size is {0}")]
     Full(u64),
     /// A prefix of an `@elastic` table takes more cells than are left: the cells, and the table's size.
-    #[error("the prefix counts as {0} of the table's {1} entries, and fewer are left")]
+    #[error(
+        "the prefix takes {0} of the table's {1} entries, but fewer are free: choose more `lengths` or a larger `size`"
+    )]
     NoCells(u64, u64),
     /// An index beyond the end of an array.
     #[error("index {index} is out of range: the size is {size}")]

@@ -50,7 +50,7 @@ pub(super) struct Ledgers {
 }
 
 impl Ledger {
-    /// Returns the number of entries as which one with these values counts.
+    /// Returns how much of the table's size an entry takes: a prefix, its maximum number of cells.
     fn count_of(&self, keys: &[KeyValue]) -> u64 {
         let length = prefix_length(keys);
         self.prefix.as_ref().zip(length).map_or(1, |(prefix, length)| prefix.entries_of(length))

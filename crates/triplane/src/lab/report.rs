@@ -254,7 +254,7 @@ fn memory_servers(servers: &[Value]) -> String {
     aligned(&rows, &[2, 3])
 }
 
-/// Returns the state of a process that serves switches.
+/// Returns the state of a store, an operator or a memory server.
 fn process_state(process: &Value) -> &'static str {
     match (process["failed"] == true, process["suspended"] == true) {
         (true, _) => "failed",

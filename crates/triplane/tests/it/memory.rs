@@ -304,7 +304,7 @@ fn a_controller_writes_prefixes_and_the_longest_one_answers() {
     let path = directory.write("prefixes.p4", prefixes(", lengths = \"8, 16\""));
     let checked = run(&mut triplane(&["check", &path, "--json"])).ok().json();
     let table = &checked["elastic"][0];
-    assert_eq!((&table["most_reads"], &table["prefix_lengths"]), (&json!(2), &json!([8, 16])), "{checked:#}");
+    assert_eq!((&table["max_reads"], &table["prefix_lengths"]), (&json!(2), &json!([8, 16])), "{checked:#}");
     let server = network.start_server(0);
     let mut command = network.switch.command(triplane(&[]).get_program()).expect("a command in a namespace");
     command.args(["run", &path, "--port", "1=p1", "--port", "2=p2", "--memory", "10.9.0.1@2"]);
@@ -328,7 +328,7 @@ fn a_controller_writes_prefixes_and_the_longest_one_answers() {
     let fill = |address: u32| ctl("insert", &format!("hdr.request.key={address:#x}/9 -> answer(value=5)"));
     (0..39).for_each(|number| drop(fill(number << 7 | 0x8000).ok()));
     let refused = fill(0x7000);
-    assert!(refused.stderr.contains("counts as 128 of the table's 5000 entries, and fewer are left"), "{refused:?}");
+    assert!(refused.stderr.contains("takes 128 of the table's 5000 entries, but fewer are free"), "{refused:?}");
     assert_eq!(network.ask(0x8000..0x8001), [5]);
     switch.signal("INT");
     let done = switch.wait().ok();

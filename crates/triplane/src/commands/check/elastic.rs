@@ -36,7 +36,7 @@ pub fn to_text(program: &Program) -> String {
 /// Returns the number of READs of a lookup as text, if it is not one.
 fn reads(form: &EntryForm) -> String {
     let Some(prefix) = &form.settings.prefix else { return String::new() };
-    let most = form.keys().most_reads();
+    let most = form.keys().max_reads();
     if prefix.has_all_lengths() {
         return format!("a lookup has one READ for each prefix length in use, at most {most}; ");
     }
@@ -57,7 +57,7 @@ pub fn to_json(program: &Program) -> Value {
             "cell_bytes": layout.form().cell_bytes(),
             "window": layout.window(),
             "read_bytes": layout.read_bytes(),
-            "most_reads": form.keys().most_reads(),
+            "max_reads": form.keys().max_reads(),
             "prefix_lengths": form.settings.prefix.as_ref().map(|prefix| &prefix.lengths),
             "copy_bytes": layout.copy_bytes(layout.cells()),
             "cache": form.settings.cache,

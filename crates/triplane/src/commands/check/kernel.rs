@@ -118,8 +118,8 @@ fn verdict(compiled: &Compiled) -> &'static str {
     match (compiled.can_forward, compiled.can_drop) {
         (true, true) => "packets can be forwarded and dropped in the kernel",
         (true, false) => "packets can be forwarded in the kernel",
-        (false, true) => "packets can be dropped in the kernel; all that are forwarded pass the switch",
-        (false, false) => "no packet can be processed in the kernel; all pass the switch",
+        (false, true) => "packets can be dropped in the kernel; all that are forwarded go to the switch",
+        (false, false) => "no packet can be processed in the kernel; all go to the switch",
     }
 }
 
