@@ -45,7 +45,9 @@ impl<S: PacketSwitch> Element for Simulated<S> {
         self.switch.queue(port)
     }
 
-    fn write(&mut self, number: usize) -> Result<(), WriteRefusal> {
+    fn write(&mut self, now: Time, number: usize) -> Result<(), WriteRefusal> {
+        // Entries have the time of the change, and not that of the packet before it.
+        self.switch.objects_mut().advance_clock(now.as_ns());
         self.writes.apply(number, &mut self.switch).map_err(WriteRefusal::Rejected)
     }
 
@@ -62,4 +64,55 @@ pub fn in_band(switch: InBandSwitch<Switch>, writes: Arc<dyn ScenarioWrites>) ->
 /// Boxes a switch with tables in the memory of servers.
 pub fn elastic(switch: ElasticSwitch<Switch>, writes: Arc<dyn ScenarioWrites>) -> Box<dyn Element> {
     Box::new(Simulated { switch, writes })
+}
+
+#[cfg(test)]
+mod tests {
+    use compiler::Source;
+    use engine::{ActionCall, ActionSpec, EntryHandle, TableEntry};
+    use ir::{KeyValue, TableId};
+    use v1model::{Config, V1Model};
+
+    use super::*;
+
+    const PROGRAM: &str = "#include <core.p4>
+#include <v1model.p4>
+struct headers {}
+struct meta { bit<8> key; }
+parser P(packet_in p, out headers hdr, inout meta m, inout standard_metadata_t sm) { state start { transition accept; } }
+control I(inout headers hdr, inout meta m, inout standard_metadata_t sm) {
+  table known { key = { m.key : exact; } actions = { NoAction; } }
+  apply { known.apply(); }
+}
+control E(inout headers hdr, inout meta m, inout standard_metadata_t sm) { apply {} }
+control V(inout headers hdr, inout meta m) { apply {} }
+control D(packet_out p, in headers hdr) { apply {} }
+V1Switch(P(), V(), I(), E(), V(), D()) main;
+";
+
+    /// Inserts an entry.
+    struct Insertion;
+
+    impl ScenarioWrites for Insertion {
+        fn apply(&self, _: usize, switch: &mut dyn SwitchControl) -> Result<(), String> {
+            let action = switch.program().tables[TableId::from_u32(0)].actions[0].action;
+            let action = ActionSpec::Direct(ActionCall { action, args: Vec::new() });
+            let keys = vec![KeyValue::Exact(bits::Bits::new(5, 8))];
+            let entry = TableEntry { keys, priority: 0, action, metadata: Vec::new(), idle_timeout_ns: 0 };
+            switch.objects_mut().insert(TableId::from_u32(0), entry).map_err(|error| error.to_string())
+        }
+    }
+
+    #[test]
+    fn entries_have_the_time_of_the_change() {
+        let program = Arc::new(compiler::expect_program(&Source::new("known.p4", PROGRAM), &V1Model).ir);
+        let switch = Switch::new(program, Config::with_ports(1)).expect("the program fits the switch");
+        let mut element = in_band(InBandSwitch::plain(switch, None), Arc::new(Insertion));
+        element.step(Time::from_us(1), &mut vec![Frame::new(0, vec![0; 60])], &mut Vec::new());
+        assert!(element.write(Time::from_us(5_000_000), 0).is_ok());
+        let simulated: &mut Simulated<InBandSwitch<Switch>> = element.as_any().downcast_mut().expect("its type");
+        let handle = EntryHandle { number: 0, generation: 1 };
+        let stats = simulated.switch.objects().entry_stats(TableId::from_u32(0), handle).expect("the entry");
+        assert_eq!(stats.written_ns, 5_000_000_000);
+    }
 }

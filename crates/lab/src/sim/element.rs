@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use switch::{Device, PortId};
+use switch::{Device, PortId, Time};
 
 /// A switch in a simulation: a [`Device`] whose ports can be taken up and down.
 pub trait Element: Device + Send {
@@ -15,11 +15,11 @@ pub trait Element: Device + Send {
         (0, 0)
     }
 
-    /// Applies the change of the switch's entries that has this number, as a controller would.
+    /// Applies the change of the switch's entries that has this number, as a controller would at this time.
     ///
     /// # Errors
     /// If an update is refused. The others of the change are applied.
-    fn write(&mut self, _number: usize) -> Result<(), WriteRefusal> {
+    fn write(&mut self, _now: Time, _number: usize) -> Result<(), WriteRefusal> {
         Err(WriteRefusal::NoEntries)
     }
 

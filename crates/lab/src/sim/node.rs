@@ -272,7 +272,7 @@ impl Node {
     /// Applies a controller's change of a switch's entries. A switch that is down cannot apply it.
     fn write(&mut self, now: u64, number: usize) {
         let NodeKind::Switch { element, .. } = &mut self.kind else { return };
-        let written = if self.up { element.write(number) } else { Err(WriteRefusal::Down) };
+        let written = if self.up { element.write(Time::from_ns(now), number) } else { Err(WriteRefusal::Down) };
         if let Err(why) = written {
             self.refused.push((now, number, why));
         }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
 use elastic_switch::ElasticSwitch;
+use rdma::setup::ConnectRefusal;
 use runtime::{Hook, HookContext};
 use switch::{RowSwitch, Time};
 
@@ -30,7 +31,10 @@ impl ServerNotices {
 }
 
 /// Returns the note about a server.
-fn note(server: Ipv4Addr, answers: bool, others: usize) -> String {
+fn note(server: Ipv4Addr, answers: bool, refusal: Option<ConnectRefusal>, others: usize) -> String {
+    if let (false, Some(refusal)) = (answers, refusal) {
+        return format!("memory server {server} refuses memory: {refusal}");
+    }
     match (answers, others) {
         (true, _) => format!("memory server {server} answers"),
         (false, 0) => format!(
@@ -54,7 +58,7 @@ impl<S: RowSwitch> Hook<ElasticSwitch<S>> for ServerNotices {
             let before = self.reported.get(&server.address).copied();
             if before != Some(answers) && !(is_starting && before.is_none()) {
                 self.reported.insert(server.address, answers);
-                self.output.note(&note(server.address, answers, answering));
+                self.output.note(&note(server.address, answers, server.refusal, answering));
             }
         }
     }

@@ -1,18 +1,19 @@
 //! Lists the map of switch memory.
 
-use ::tpp::map::{Access, MemoryMap, Namespace, ROWS, StatRow, dissector, int_table};
+use ::tpp::map::{Access, MAX_STAGES, MemoryMap, Namespace, ROWS, StatRow, dissector, int_table};
 use diagnostics::names;
 use serde_json::{Value, json};
 
 use super::args::MapArgs;
-use super::memory_map;
+use super::mapped_program;
 use crate::output::{Failure, Output, aligned};
 
 /// Prints the map.
 pub fn run(args: &MapArgs, output: &Output) -> Result<(), Failure> {
-    let map = memory_map(&args.program, output)?;
+    let (map, tables) = mapped_program(&args.program, output)?;
     let namespaces = args.namespaces.iter().map(|name| namespace(name)).collect::<Result<Vec<_>, _>>()?;
     let is_wanted = |namespace| namespaces.is_empty() || namespaces.contains(&namespace);
+    let lists_tables = is_wanted(Namespace::Stage) || is_wanted(Namespace::FlowEntry);
     let rows = || ROWS.iter().filter(|row| is_wanted(row.namespace));
     if args.lua {
         output.print(&dissector(&map))
@@ -22,6 +23,7 @@ pub fn run(args: &MapArgs, output: &Output) -> Result<(), Failure> {
         output.print(&map.markdown(&namespaces))
     } else if args.json {
         let json = json!({
+            "tables": if lists_tables { tables } else { Vec::new() },
             "rows": rows().map(row_json).collect::<Vec<_>>(),
             "registers": if is_wanted(Namespace::Register) { registers(&map) } else { Vec::new() },
             "fields": if is_wanted(Namespace::Field) { fields(&map) } else { Vec::new() },
@@ -29,6 +31,12 @@ pub fn run(args: &MapArgs, output: &Output) -> Result<(), Failure> {
         output.print(&format!("{json:#}\n"))
     } else {
         let mut lines: Vec<_> = rows().map(row_line).collect();
+        if lists_tables {
+            lines.extend(tables.iter().take(MAX_STAGES as usize).enumerate().map(|(stage, name)| {
+                let (address, names) = (format!("{:#06x}", 0x1000 + 64 * stage), format!("Stage{stage}, FlowEntry{stage}"));
+                [address, names, String::new(), String::new(), format!("table {name}")]
+            }));
+        }
         if is_wanted(Namespace::Register) {
             lines.extend(map.registers().iter().map(|(register, base)| {
                 let address = base.map_or("indirect".to_owned(), |base| format!("{base:#06x}"));

@@ -38,7 +38,12 @@ pub fn run(args: &TppArgs, output: &Output) -> Result<(), Failure> {
 
 /// Returns the map of switches, with a P4 program if one is given.
 fn memory_map(option: &ProgramOption, output: &Output) -> Result<MemoryMap, Failure> {
-    let Some(path) = &option.program else { return Ok(MemoryMap::new()) };
+    mapped_program(option, output).map(|(map, _)| map)
+}
+
+/// Returns the map of a program's switch, and the names of its tables by number.
+fn mapped_program(option: &ProgramOption, output: &Output) -> Result<(MemoryMap, Vec<String>), Failure> {
+    let Some(path) = &option.program else { return Ok((MemoryMap::new(), Vec::new())) };
     let args = ProgramArgs { program: path.clone(), include: Vec::new(), define: Vec::new(), allow: Vec::new() };
     let mut loader = Loader::open(&args)?;
     let compiled = loader.compile();
@@ -54,7 +59,8 @@ fn memory_map(option: &ProgramOption, output: &Output) -> Result<MemoryMap, Fail
         let fields = program.header_types[header.ty].fields.iter();
         fields.map(|field| FieldShape { name: format!("{}.{}", header.name, field.name), width: field.width })
     });
-    Ok(MemoryMap::with_program(registers, fields))
+    let tables = program.tables.values().map(|table| table.name.clone()).collect();
+    Ok((MemoryMap::with_program(registers, fields), tables))
 }
 
 /// A program and its source.

@@ -117,6 +117,9 @@ fn registers_and_fields_of_a_program_have_names() {
     let map = command(&["map", "register", "Field", "--program", &p4]).ok().stdout;
     assert!(map.contains("0x8000  Register:I.rates[i]  32") && map.contains("Field:hdr.h.kind"), "{map}");
     assert_eq!(command(&["check", &source]).code, Some(1), "without the program there are no such names");
+    let tables = command(&["map", "stage", "--program", "examples/router/router.p4"]).ok().stdout;
+    assert!(tables.contains("0x1040  Stage1, FlowEntry1"), "{tables}");
+    assert!(tables.contains("table RouterIngress.ipv4_lpm"), "{tables}");
 }
 
 #[test]
