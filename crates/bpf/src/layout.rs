@@ -205,6 +205,9 @@ impl Layout {
             TableSearch::Exact(shape) => shape.words(),
             TableSearch::Prefixes(shape) => shape.words(),
         };
+        if record_words > MAX_SCRATCH_WORDS {
+            return Ok(Err(Reason::TableSize));
+        }
         let records = (u64::from(capacity) + 1) * u64::from(record_words);
         let counts = if table.counter.is_some() { 2 * (u64::from(capacity) + 1) } else { 0 };
         if (records + words as u64 + counts) * 8 + bytes.0 > u64::from(MAX_BYTES) {

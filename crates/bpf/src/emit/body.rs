@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use ir::{BinaryOp, BlockId, BodyId, Expr, Instr, LValue, Match, Op, SelectCase, Terminator, UnaryOp};
 
 use super::packet::MAX_PARSED_BYTES;
-use super::{Emitter, Labels, MAX_INSTRUCTIONS, R0, R1, R2, Reason};
+use super::{Emitter, Labels, R0, R1, R2, Reason};
 use crate::asm::{Cond, Label};
 use crate::emit::scratch::ScratchWord;
 
@@ -50,15 +50,17 @@ impl<'p> Emitter<'p> {
     }
 
     fn flow(&mut self, body: BodyId, cursor: u32, ends: Ends) {
+        // The caller gives up then.
+        if self.is_full() {
+            return;
+        }
         let first = (BlockId::from_u32(0), cursor);
         let (order, back) = self.nodes(body, first);
         self.is_too_large |= order.len() >= MAX_NODES;
         let labels = order.iter().map(|node| (*node, self.code.label())).collect();
         let mut flow = Flow { body, labels, back, ends, at: first };
         for node in order {
-            // The caller gives up then.
-            if self.is_too_large || self.code.len() > MAX_INSTRUCTIONS {
-                self.is_too_large = true;
+            if self.is_full() {
                 return;
             }
             flow.at = node;
@@ -103,7 +105,8 @@ impl<'p> Emitter<'p> {
             Terminator::Select { cases, .. } => cases.iter().rev().map(|case| case.target).collect(),
             Terminator::Return | Terminator::Reject | Terminator::Exit => Vec::new(),
         };
-        targets.into_iter().map(|to| (to, cursor)).collect()
+        let mut seen = BTreeSet::new();
+        targets.into_iter().filter(|to| seen.insert(*to)).map(|to| (to, cursor)).collect()
     }
 
     /// Returns the number of bytes consumed after instructions; `None` if they hand over.
@@ -122,6 +125,9 @@ impl<'p> Emitter<'p> {
         self.bind(flow.labels[&flow.at]);
         self.cursor = flow.at.1;
         for instr in &block.instrs {
+            if self.is_full() {
+                return;
+            }
             self.loc = instr.loc;
             if let Some(reason) = self.problem(&instr.op) {
                 return self.hand_over(reason);

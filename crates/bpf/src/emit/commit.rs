@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use ir::HeaderId;
 
+use super::packet::MAX_PARSED_BYTES;
 use super::packet::PLACE_MASK;
 use super::scratch::ScratchWord;
 use super::{CONTEXT, Emitter, PACKET, PACKET_END, R0, R1, R2, R3, R4, Reason};
@@ -90,6 +91,10 @@ impl Emitter<'_> {
             }
         }
         for (header, fields) in written {
+            // A header that no parser extracts is not in the packet.
+            if self.program.layout(header).fixed_bits() / 8 > MAX_PARSED_BYTES {
+                continue;
+            }
             let is_not_sent = self.code.label();
             let (valid, place) = self.scratch.headers[&header];
             self.load_word(R1, valid);

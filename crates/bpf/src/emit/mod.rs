@@ -179,6 +179,12 @@ impl<'p> Emitter<'p> {
         self.scratch_words().map(drop)
     }
 
+    /// Whether the code has more instructions than the kernel accepts. Emission then ends as soon as it can.
+    fn is_full(&mut self) -> bool {
+        self.is_too_large |= self.code.len() > MAX_INSTRUCTIONS;
+        self.is_too_large
+    }
+
     fn scratch_words(&self) -> Result<u32, Unsupported> {
         self.scratch.words().ok_or(Unsupported::Code(LocId::from_u32(0)))
     }
@@ -247,7 +253,10 @@ impl<'p> Emitter<'p> {
             Step::ErrorTo(slot) => self.copy_word(slot, ScratchWord::ERROR),
             Step::LengthTo(slot) => self.copy_word(slot, ScratchWord::LENGTH),
             Step::Measure => {}
-            // The length changes only with the headers, and then the packet is handed over.
+            // If headers may change, egress sees another length, which the deparser alone decides.
+            Step::PresentLengthTo(slot) if self.read_slot(slot).is_some() && !self.usage.keeps_headers => {
+                self.hand_over(Reason::HeaderLayout);
+            }
             Step::PresentLengthTo(slot) => self.copy_word(slot, ScratchWord::LENGTH),
             Step::StopUnless(slot, value) => self.stop_unless(slot, value),
             Step::DropIf(slot, value) => {

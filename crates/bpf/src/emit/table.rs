@@ -35,6 +35,9 @@ impl Emitter<'_> {
         let end = self.code.label();
         let loc = self.loc;
         for (number, called) in program.tables[table].actions.iter().enumerate() {
+            if self.is_full() {
+                return;
+            }
             let (others, done) = (self.code.label(), self.code.label());
             self.jump_if(Cond::Ne, R3, number as i32 + 1, others);
             let called = &program.actions[called.action];

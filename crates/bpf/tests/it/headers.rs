@@ -63,3 +63,39 @@ fn headers_that_change_their_places_are_handed_over() {
         ([true, false], true)
     );
 }
+
+/// Egress sees the length that the packet will have, and may drop it for that before the deparser runs.
+#[test]
+fn egress_that_reads_the_length_beside_changed_headers_is_handed_over() {
+    let ways = |ingress: &str| {
+        let egress = "if (std.packet_length > 3) { mark_to_drop(std); }";
+        let empty = "std) { apply {} }\ncontrol D";
+        let text =
+            source(SECOND, ingress, BOTH).replacen(empty, &format!("std) {{ apply {{ {egress} }} }}\ncontrol D"), 1);
+        assert!(text.contains(egress));
+        let program = rig::compile_text(&text, None).expect("a valid program");
+        let mut rig = Rig::new(&program, |_, _| {});
+        let ways = [&[0u8, 7, 8][..], &[1, 7, 8, 9]].map(|data| rig.packet(0, data) != Way::HandedOver);
+        rig.compare_counts();
+        ways
+    };
+    assert_eq!(ways(""), [true, true], "the length is that of arrival");
+    assert_eq!(ways("hdr.b.setInvalid();"), [false, false]);
+    assert_eq!(ways("hdr.b = hdr.a;"), [false, false]);
+}
+
+/// A table whose entries have more arguments than scratch memory has words is not in the region.
+#[test]
+fn actions_of_thousands_of_parameters_are_handed_over() {
+    let params: Vec<String> = (0..5_000).map(|number| format!("bit<8> p{number}")).collect();
+    let table = format!(
+        "inout standard_metadata_t std) {{\n    action many({}) {{ hdr.a.v = p0; }}\n    \
+         table t {{ key = {{ hdr.a.v: exact; }} actions = {{ many; NoAction; }} size = 4; }}\n    apply {{ std.egress_spec",
+        params.join(", ")
+    );
+    let text = source(SECOND, "t.apply();", BOTH);
+    let text = text.replacen("inout standard_metadata_t std) {\n    apply { std.egress_spec", &table, 1);
+    let program = rig::compile_text(&text, None).expect("a valid program");
+    let mut rig = Rig::new(&program, |_, _| {});
+    assert_eq!(rig.packet(0, &[0, 7]), Way::HandedOver);
+}
