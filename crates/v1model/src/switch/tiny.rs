@@ -35,6 +35,9 @@ const VENDOR: u64 = 0x5452_4950;
 /// Default maximum number of executions a second for the packets of a port.
 pub const EXECUTIONS_PER_SECOND: u32 = 1_000_000;
 
+/// Maximum number of packets a second from a port that are interpreted, as their programs read entries.
+const INTERPRETED_PER_SECOND: u32 = 100_000;
+
 /// The settings of tiny packet programs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TinySettings {
@@ -61,6 +64,8 @@ impl TinySettings {
 pub(super) struct TinyPrograms {
     settings: TinySettings,
     rate: ExecutionRate,
+    /// Rate of packets that are interpreted.
+    interpreted_rate: ExecutionRate,
     /// The words of the switch, then those of its ports; all workers share them.
     words: Arc<[AtomicU32]>,
     ports: BTreeMap<PortId, TinyPort>,
@@ -73,6 +78,8 @@ struct TinyPort {
     first_word: usize,
     /// The executions that packets from this port may still cause; all workers share it.
     bucket: Arc<TokenBucket>,
+    /// The packets from this port that may still be interpreted; all workers share it.
+    interpreted: Arc<TokenBucket>,
     /// Programs of packets from this port.
     programs: ProgramStats,
     tx: [Stat; 2],
@@ -109,7 +116,16 @@ impl TinyPort {
         let mut count = |result: &str| registry.register(format!("port.{id}.tpp.{result}"));
         let programs =
             ProgramStats { executed: count("executed"), refused: count("refused"), limited: count("limited") };
-        TinyPort { first_word: (at + 1) * APPLICATION_WORDS, bucket: Arc::default(), programs, tx, rx, errors, queues }
+        TinyPort {
+            first_word: (at + 1) * APPLICATION_WORDS,
+            bucket: Arc::default(),
+            interpreted: Arc::default(),
+            programs,
+            tx,
+            rx,
+            errors,
+            queues,
+        }
     }
 }
 
@@ -170,8 +186,10 @@ impl Switch {
             let ids = self.ports.ids().enumerate();
             let ports: BTreeMap<_, _> = ids.map(|(at, id)| (id, TinyPort::new(&mut self.registry, at, id))).collect();
             let words = (0..(ports.len() + 1) * APPLICATION_WORDS).map(|_| AtomicU32::new(0)).collect();
-            let rate = ExecutionRate::new(settings.executions_per_second);
-            Box::new(TinyPrograms { settings, rate, words, ports })
+            let per_second = settings.executions_per_second;
+            let rate = ExecutionRate::new(per_second);
+            let interpreted_rate = ExecutionRate::new(per_second.min(INTERPRETED_PER_SECOND));
+            Box::new(TinyPrograms { settings, rate, interpreted_rate, words, ports })
         });
     }
 
@@ -189,8 +207,9 @@ impl Switch {
         let ethernet = [*destination, *rest.first_chunk()?];
         let mut tiny =
             TinyPacket { program: Vec::new(), tags_behind: 0, ethernet, arrived: now, queued: None, matched: None };
-        // A flood of such programs is not interpreted beyond the limit.
-        let may_run = || programs.ports.get(&port).is_some_and(|from| from.bucket.has_token(now, programs.rate));
+        // Packets that the P4 program drops take no token of executions.
+        let rate = programs.interpreted_rate;
+        let may_run = || programs.ports.get(&port).is_some_and(|from| from.interpreted.take(now, rate));
         if reads_entries(&data[place.start..place.end]) && may_run() {
             tiny.matched = Some(Vec::new());
         }

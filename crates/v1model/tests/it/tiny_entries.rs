@@ -173,6 +173,19 @@ fn indirect_addresses_reach_entries() {
     }
 }
 
+/// Packets that are dropped take no execution, but each that is interpreted counts.
+#[test]
+fn a_flood_of_programs_that_read_entries_is_not_interpreted() {
+    for way in WAYS {
+        let mut switch = switch(way);
+        switch.set_tiny_programs(Some(TinySettings { executions_per_second: 1, ..TinySettings::new(1, false) }));
+        insert(&mut switch, 9, 99);
+        assert_eq!(step(&mut switch, way, [transparent(ENTRY, 9)]).len(), 0, "there is no port 99");
+        let left = step(&mut switch, way, [transparent(ENTRY, 8)]);
+        assert_eq!(words(&left[0]), (vec![0; 5], Status::ABSENT), "{way:?}");
+    }
+}
+
 #[test]
 fn the_version_of_the_switch_counts_changes() {
     let version = |switch: &mut Switch| {

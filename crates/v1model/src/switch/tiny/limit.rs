@@ -33,11 +33,6 @@ pub struct TokenBucket {
 }
 
 impl TokenBucket {
-    /// Whether there is a token.
-    pub fn has_token(&self, now: Time, rate: ExecutionRate) -> bool {
-        self.full_at_ns.load(Relaxed).saturating_sub(now.as_ns()) <= rate.tolerance_ns
-    }
-
     /// Takes a token, if there is one.
     pub fn take(&self, now: Time, rate: ExecutionRate) -> bool {
         let now = now.as_ns();
