@@ -28,4 +28,6 @@ mod wrapper;
 
 pub use entry_form::EntryForm;
 pub use servers::{MemoryServerPort, SwitchAddress};
-pub use wrapper::{ElasticConfig, ElasticCounts, ElasticError, ElasticSwitch, ServerCounts, bytes_per_server};
+pub use wrapper::{
+    ElasticConfig, ElasticCounts, ElasticError, ElasticSwitch, MAX_SERVERS, ServerCounts, bytes_per_server,
+};

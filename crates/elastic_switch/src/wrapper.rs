@@ -24,7 +24,7 @@ use crate::entry_form::EntryForm;
 use crate::servers::{MemoryServerPort, ServerSessions, SwitchAddress};
 
 /// Maximum number of servers.
-const MAX_SERVERS: usize = 64;
+pub const MAX_SERVERS: usize = 64;
 
 /// Most copies of a cell, which `elastic` supports.
 const MAX_REPLICAS: u32 = 4;

@@ -374,7 +374,8 @@ pub fn open_regular(path: &Path) -> Result<File, Failure> {
     Ok(File::open(path).with_context(|| format!("cannot read {}", path.display()))?)
 }
 
-fn expect_regular(path: &Path) -> Result<(), Failure> {
+/// Refuses what is not a regular file, and may have no end of its own.
+pub fn expect_regular(path: &Path) -> Result<(), Failure> {
     let about = std::fs::metadata(path).with_context(|| format!("cannot read {}", path.display()))?;
     if about.is_dir() {
         return Err(is_directory(path));

@@ -9,6 +9,7 @@ use diagnostics::{Diagnostic, Diagnostics, SourceMap};
 use lab::scenario::{MinionResult, RcpResult, Results, Scenario, TrafficKind, switch_names};
 use lab::{TinyAccess, Topology};
 use serde_json::{Value, json};
+use wire::tpp::Status;
 
 use super::network::reason;
 use super::tables::{Column, ResultTable};
@@ -35,7 +36,12 @@ pub fn programs(
             // A packet that a switch sends back does not arrive.
             let is_lost = traffic.minion.is_some() && program.repr.is_reflective;
             let message = format!("{name} is reflective: it would send the packets that carry it back");
-            if is_lost { Err(Failure::Input(message)) } else { Ok(program) }
+            let is_done = program.repr.status.contains(Status::DONE);
+            match (is_lost, is_done) {
+                (true, _) => Err(Failure::Input(message)),
+                (_, true) => Err(Failure::Input(format!("{name} is marked as done: no switch would execute it"))),
+                _ => Ok(program),
+            }
         });
         match program {
             Ok(program) => _ = programs.insert(name.to_owned(), program),

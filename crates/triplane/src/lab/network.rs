@@ -8,6 +8,7 @@ use std::sync::{Arc, OnceLock};
 
 use compiler::CompiledProgram;
 use diagnostics::{Diagnostic, Diagnostics, FileId, SourceMap, Span};
+use elastic_switch::MAX_SERVERS;
 use lab::routes::ShortestPaths;
 use lab::{End, Entries, Node, SwitchProgram, Topology};
 use lab_live::{ControllerEndpoint, LabError};
@@ -334,6 +335,11 @@ impl Reader<'_> {
                     let warning = Diagnostic::warning("idle-memory", topology.hosts[*host].span, message);
                     let help = "write @elastic before a table of the switch at its link";
                     self.diagnostics.push(warning.help(help));
+                }
+                (true, Some(_)) if servers.len() > MAX_SERVERS => {
+                    let message =
+                        format!("the switch has {} memory servers; there can be {MAX_SERVERS}", servers.len());
+                    self.finding(topology.switches[*at].span, message, "remove `memory` from some hosts at its links");
                 }
                 (true, Some(_)) => {
                     for error in oversized(&ready.program, &ready.entries) {

@@ -33,7 +33,7 @@ pub fn families<S: RowSwitch>(switch: &ElasticSwitch<S>, _: Time) -> Vec<MetricF
             it.lookups.begun
         }),
         of_tables(
-            counter("triplane_elastic_lookups_local_total", "Of these, keys that the switch answered itself."),
+            counter("triplane_elastic_lookups_local_total", "Further keys, which the switch answered itself."),
             |it| it.table_counts.local,
         ),
         of_tables(counter("triplane_elastic_reads_total", "READs, repeated ones included."), |it| {

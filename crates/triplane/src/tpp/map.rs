@@ -33,7 +33,8 @@ pub fn run(args: &MapArgs, output: &Output) -> Result<(), Failure> {
         let mut lines: Vec<_> = rows().map(row_line).collect();
         if lists_tables {
             lines.extend(tables.iter().take(MAX_STAGES as usize).enumerate().map(|(stage, name)| {
-                let (address, names) = (format!("{:#06x}", 0x1000 + 64 * stage), format!("Stage{stage}, FlowEntry{stage}"));
+                let (address, names) =
+                    (format!("{:#06x}", 0x1000 + 64 * stage), format!("Stage{stage}, FlowEntry{stage}"));
                 [address, names, String::new(), String::new(), format!("table {name}")]
             }));
         }

@@ -115,6 +115,7 @@ fn read_program(path: &Path, map: &MemoryMap, output: &Output) -> Result<SourceP
 
 /// Reads a program for the switches of any P4 program. Mistakes are printed; `triplane tpp check` prints warnings, too.
 pub fn program_of(path: &Path, output: &Output) -> Result<TinyProgram, Failure> {
+    load::expect_regular(path)?;
     Ok(read_program(path, &MemoryMap::new(), output)?.program)
 }
 

@@ -89,7 +89,7 @@ impl Labs {
         };
         let routes = [route(1, "10.1.0.0/16", 2, 2), route(2, "192.168.1.0/24", 1, 1)].join(",\n");
         self.0.write("routes.json", format!("{{\"table_entries\": [{routes}]}}"));
-        let program = root().join("examples/elastic-router/router.p4");
+        let program = root().join("examples/elastic-router/prefixes.p4");
         self.0.write("routed.toml", LAB.replace("PROGRAM", program.to_str().expect("the path is text")))
     }
 

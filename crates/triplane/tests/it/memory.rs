@@ -110,6 +110,11 @@ fn labs_report_memory_servers_that_they_cannot_use() {
     };
     let small = simulated(&lab("values", "64KiB", ""));
     refused(small, "write memory = \"176KiB\" or more");
+    let many: String = (2..=65).fold(String::new(), |text, number| {
+        let host = format!("[hosts.m{number}]\nip = \"10.0.{}.2/24\"\nmemory = \"1MiB\"\n", number + 20);
+        text + &host + &format!("[[links]]\nends = [\"m{number}\", \"s1:{}\"]\n", number + 1)
+    });
+    refused(simulated(&lab("values", "1MiB", &many)), "the switch has 65 memory servers; there can be 64");
     let stores = "[stores.a]\n[[links]]\nends = [\"a\", \"s1:3\"]\n";
     refused(simulated(&lab("values", "1MiB", stores)), "a lab cannot have stores and memory servers together yet");
     let path = lab("values", "1MiB", "");

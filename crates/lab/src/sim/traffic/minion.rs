@@ -18,6 +18,9 @@ use crate::sim::{App, Io};
 /// Maximum number of programs that an application keeps; later ones are only counted.
 const MAX_KEPT: usize = 1_000_000;
 
+/// Maximum length of these programs in all, in bytes: the words of a report take many times as much.
+const MAX_KEPT_BYTES: usize = 64 << 20;
+
 /// Time after which a datagram without an echo is lost.
 const TIMEOUT_NS: u64 = 1_000_000_000;
 
@@ -50,14 +53,16 @@ impl ArrivedProgram {
 pub struct ProgramLog {
     /// Number of programs.
     pub count: u64,
-    /// The first million of them, in the order of their arrival.
+    /// The first of them in the order of their arrival: at most a million, and 64 MiB.
     pub kept: Vec<ArrivedProgram>,
+    kept_bytes: usize,
 }
 
 impl ProgramLog {
     fn push(&mut self, arrived: ArrivedProgram) {
         self.count += 1;
-        if self.kept.len() < MAX_KEPT {
+        self.kept_bytes = self.kept_bytes.saturating_add(arrived.bytes.len());
+        if self.kept.len() < MAX_KEPT && self.kept_bytes <= MAX_KEPT_BYTES {
             self.kept.push(arrived);
         }
     }
