@@ -201,8 +201,6 @@ pub enum Instruction {
     StoreImm(AccessSize, Reg, i16, i32),
     /// `*(destination + offset) += source`, atomically, on 64 bits.
     AtomicAdd(Reg, i16, Reg),
-    /// `source = exchange(*(destination + offset), source)`, atomically, on 64 bits.
-    Exchange(Reg, i16, Reg),
     /// Jumps.
     Jump(Label),
     /// Jumps under a condition on 64 bits.
@@ -383,7 +381,6 @@ impl Assembly {
 
 /// Encodes an instruction that is no jump.
 fn encode_simple(instruction: &Instruction, links: &Links, words: &mut Vec<u64>) {
-    const ATOMIC_EXCHANGE: i32 = 0xe1;
     let mut wide = |reg: Reg, source: u8, low: i32, high: i32| {
         words.extend([word(0x18, reg.0, source, 0, low), word(0, 0, 0, 0, high)]);
     };
@@ -399,7 +396,6 @@ fn encode_simple(instruction: &Instruction, links: &Links, words: &mut Vec<u64>)
         Instruction::Store(size, to, offset, from) => word(0x63 | size as u8, to.0, from.0, offset, 0),
         Instruction::StoreImm(size, to, offset, number) => word(0x62 | size as u8, to.0, 0, offset, number),
         Instruction::AtomicAdd(to, offset, from) => word(0xdb, to.0, from.0, offset, 0),
-        Instruction::Exchange(to, offset, from) => word(0xdb, to.0, from.0, offset, ATOMIC_EXCHANGE),
         Instruction::Call(number) => word(0x85, 0, 0, 0, number),
         Instruction::Exit => word(0x95, 0, 0, 0, 0),
         Instruction::Bind(_) | Instruction::Jump(_) | Instruction::JumpIf(..) => return,

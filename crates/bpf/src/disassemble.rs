@@ -59,7 +59,6 @@ fn line(at: usize, parts: Parts, next: Option<u64>) -> Option<String> {
         0x06 => format!("gotol {}", goto(immediate.into())),
         0xdc => format!("r{to} = be{immediate} r{to}"),
         0xdb if immediate == 0 => format!("lock *(u64 *)(r{to} {offset:+}) += r{from}"),
-        0xdb if immediate == 0xe1 => format!("r{from} = xchg((u64 *)(r{to} {offset:+}), r{from})"),
         _ => match code & 7 {
             1 => format!("r{to} = *({} *)(r{from} {offset:+})", size(code)?),
             2 => format!("*({} *)(r{to} {offset:+}) = {immediate}", size(code)?),

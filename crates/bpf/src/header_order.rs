@@ -9,12 +9,12 @@ use std::collections::BTreeMap;
 use engine::Step;
 use ir::{BlockId, Body, BodyId, BodyKind, HeaderId, HeaderRef, Op, Program, Terminator};
 
-use crate::Pass;
+use crate::KernelPipeline;
 use crate::usage::{Usage, emits, ops};
 
-/// Whether every packet of a pass leaves with the headers that it came with, each where it was.
-pub(crate) fn keeps_headers(program: &Program, pass: &Pass, usage: &Usage) -> bool {
-    let runs = || pass.steps.iter().filter_map(|step| if let Step::Run(body) = step { Some(*body) } else { None });
+/// Whether every packet leaves with the headers that it came with, each where it was.
+pub(crate) fn keeps_headers(program: &Program, pipeline: &KernelPipeline, usage: &Usage) -> bool {
+    let runs = || pipeline.steps.iter().filter_map(|step| if let Step::Run(body) = step { Some(*body) } else { None });
     let of_kind = |is_meant: &dyn Fn(&Body) -> bool| -> Option<BodyId> {
         let mut bodies = runs().filter(|body| is_meant(&program.bodies[*body]));
         bodies.next().filter(|_| bodies.next().is_none())

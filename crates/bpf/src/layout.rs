@@ -13,8 +13,8 @@ use std::collections::BTreeMap;
 use ir::{CounterId, Entry, KeyValue, LocId, MatchKind, Program, Table, TableId};
 use tables::flat::{FlatExact, FlatPrefixes};
 
-use crate::Options;
-use crate::emit::Reason;
+use crate::KernelOptions;
+use crate::emit::HandOverReason;
 use crate::usage::Usage;
 
 /// Granularity of the region's size in bytes.
@@ -87,8 +87,8 @@ pub(crate) struct TableLayout {
 
 /// The places of everything in a region.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Layout {
-    pub(crate) options: Options,
+pub struct RegionLayout {
+    pub(crate) options: KernelOptions,
     pub(crate) scratch_bytes: u32,
     pub(crate) port_states: u32,
     pub(crate) received: u32,
@@ -101,26 +101,26 @@ pub struct Layout {
     pub(crate) counters: BTreeMap<CounterId, (u32, u32)>,
     pub(crate) tables: BTreeMap<TableId, TableLayout>,
     /// Tables that are not in the region.
-    pub(crate) refused: BTreeMap<TableId, Reason>,
+    pub(crate) refused: BTreeMap<TableId, HandOverReason>,
     bytes: u32,
 }
 
 /// Returns the search structure for a table, or the reason why there is none.
-fn search(program: &Program, table: &Table, capacity: u32) -> Result<TableSearch, Reason> {
+fn search(program: &Program, table: &Table, capacity: u32) -> Result<TableSearch, HandOverReason> {
     let is_narrow = table.keys.iter().all(|key| program.width(&key.expr).is_some_and(|width| width <= 64));
     match &table.keys[..] {
-        _ if table.profile.is_some() => Err(Reason::Profile),
-        _ if table.meter.is_some() => Err(Reason::Meter),
-        _ if table.idle_timeout => Err(Reason::IdleTimeout),
+        _ if table.profile.is_some() => Err(HandOverReason::Profile),
+        _ if table.meter.is_some() => Err(HandOverReason::Meter),
+        _ if table.idle_timeout => Err(HandOverReason::IdleTimeout),
         [] => Ok(TableSearch::None),
         [key] if is_narrow && key.kind == MatchKind::Lpm => {
-            FlatPrefixes::new(key.width, capacity).map(TableSearch::Prefixes).ok_or(Reason::TableSize)
+            FlatPrefixes::new(key.width, capacity).map(TableSearch::Prefixes).ok_or(HandOverReason::TableSize)
         }
         keys if is_narrow && keys.len() <= MAX_KEYS && keys.iter().all(|key| key.kind == MatchKind::Exact) => {
             Ok(TableSearch::Exact(FlatExact::new(keys.len(), capacity)))
         }
         _ if is_narrow && chain(table).is_some() => Ok(TableSearch::Chain),
-        _ => Err(Reason::TableKey),
+        _ => Err(HandOverReason::TableKey),
     }
 }
 
@@ -135,13 +135,13 @@ impl Allocator {
     }
 }
 
-impl Layout {
+impl RegionLayout {
     pub(crate) fn new(
         program: &Program,
         usage: &Usage,
-        options: Options,
+        options: KernelOptions,
         scratch_words: u32,
-    ) -> Result<Layout, Unsupported> {
+    ) -> Result<RegionLayout, Unsupported> {
         let mut bytes = Allocator(0);
         let scratch_bytes = (scratch_words * 8).next_power_of_two().max(64);
         bytes.take(u64::from(options.cpus) * u64::from(scratch_bytes / 8))?;
@@ -167,7 +167,7 @@ impl Layout {
             }
         }
         let bytes = (bytes.0 as u32).next_multiple_of(PAGE_BYTES);
-        Ok(Layout {
+        Ok(RegionLayout {
             options,
             scratch_bytes,
             port_states,
@@ -189,13 +189,13 @@ impl Layout {
         program: &Program,
         table: &Table,
         bytes: &mut Allocator,
-    ) -> Result<Result<TableLayout, Reason>, Unsupported> {
+    ) -> Result<Result<TableLayout, HandOverReason>, Unsupported> {
         let capacity = table.size.unwrap_or(DEFAULT_ENTRIES).max(table.entries.len() as u64);
         // A record and a slot take at least 64 bytes.
         let capacity = u32::try_from(capacity).unwrap_or(u32::MAX).min(MAX_BYTES / 64 + 1);
         let search = match search(program, table, capacity) {
             Ok(search) if capacity <= MAX_BYTES / 64 => search,
-            Ok(_) => return Ok(Err(Reason::TableSize)),
+            Ok(_) => return Ok(Err(HandOverReason::TableSize)),
             Err(reason) => return Ok(Err(reason)),
         };
         let params = table.actions.iter().map(|action| program.actions[action.action].params.len());
@@ -206,12 +206,12 @@ impl Layout {
             TableSearch::Prefixes(shape) => shape.words(),
         };
         if record_words > MAX_SCRATCH_WORDS {
-            return Ok(Err(Reason::TableSize));
+            return Ok(Err(HandOverReason::TableSize));
         }
         let records = (u64::from(capacity) + 1) * u64::from(record_words);
         let counts = if table.counter.is_some() { 2 * (u64::from(capacity) + 1) } else { 0 };
         if (records + words as u64 + counts) * 8 + bytes.0 > u64::from(MAX_BYTES) {
-            return Ok(Err(Reason::TableSize));
+            return Ok(Err(HandOverReason::TableSize));
         }
         let counts = table.counter.map(|_| bytes.take(counts)).transpose()?;
         let (records, words) = (bytes.take(records)?, bytes.take(words as u64)?);

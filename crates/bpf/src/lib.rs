@@ -1,8 +1,8 @@
 //! Compiles the pipeline IR to programs of the kernel's virtual machine (eBPF), to run at XDP.
 //!
-//! [`compile`] turns a [`Pass`], the whole way of a packet through an architecture, into [`Compiled`] code. The code
-//! works on a *region*: words of memory that the kernel and the switch both map. [`Layout`] says where tables, counts
-//! and scratch memory are in it, and [`fill`] writes the entries of [`engine::Objects`] into it.
+//! [`compile`] turns a [`KernelPipeline`], the steps of a packet through a whole architecture, into [`KernelCode`]. The
+//! code works on a *region*: words of memory that the kernel and the switch both map. [`RegionLayout`] says where
+//! tables, counts and scratch memory are in it, and [`fill`] writes the entries of [`engine::Objects`] into it.
 //!
 //! A packet is processed in two phases. The first parses, looks up and runs actions on scratch memory. The second, the
 //! *commit*, counts, changes the packet and sends or drops it. Everything that the code cannot do ends the first phase
@@ -20,23 +20,23 @@ pub mod asm;
 mod disassemble;
 mod emit;
 mod header_order;
-pub mod helper;
 mod layout;
 pub mod machine;
 mod region;
+pub mod uapi;
 mod usage;
 
 pub use disassemble::disassemble;
-pub use emit::{Compiled, HandOver, Reason, compile};
-pub use layout::{Layout, PAGE_BYTES, Unsupported};
+pub use emit::{HandOver, HandOverReason, KernelCode, compile};
+pub use layout::{PAGE_BYTES, RegionLayout, Unsupported};
 pub use region::{PortState, RegionCounts, TableFull, fill, set_port};
 
 use engine::Step;
 use ir::SlotId;
 
-/// The way of a packet through the whole pipeline of an architecture.
+/// The steps of a packet through the whole pipeline of an architecture.
 #[derive(Clone, Debug)]
-pub struct Pass {
+pub struct KernelPipeline {
     /// The steps in execution order.
     pub steps: Vec<Step>,
     /// The step at which egress begins. Packets that are dropped before it are dropped by ingress.
@@ -53,15 +53,15 @@ pub struct Pass {
 
 /// Choices of a compilation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Options {
+pub struct KernelOptions {
     /// Number of processors with scratch memory, a power of two. Packets on others are handed over.
     pub cpus: u32,
     /// Number of ports, numbered from 0. Packets to others are handed over.
     pub ports: u32,
 }
 
-impl Default for Options {
-    fn default() -> Options {
-        Options { cpus: 64, ports: 512 }
+impl Default for KernelOptions {
+    fn default() -> KernelOptions {
+        KernelOptions { cpus: 64, ports: 512 }
     }
 }

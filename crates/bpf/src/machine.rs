@@ -1,14 +1,14 @@
 //! Interprets encoded programs with checked memory: what the kernel does with the instructions that this crate emits.
 //!
-//! Every access outside the packet, the stack, the context or the region is a [`Fault`], and so is a read of a register
-//! that was not written, a pointer to a map that is used as memory, an instruction that is never emitted, and a program
-//! that does not end. The kernel's verifier proves that none of this happens; here it is found in the run.
+//! Every access outside the packet, the stack, the context or the region is a [`MachineFault`]. So is a read of a
+//! register that was not written, a pointer to a map that is used as memory, an instruction that is never emitted, and
+//! a program that does not end. The kernel's verifier proves that none of this happens; here it is found in the run.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::asm::{Links, MapRef};
 use crate::disassemble::Parts;
-use crate::helper;
+use crate::uapi;
 
 /// Maximum number of instructions of a run.
 const FUEL: u64 = 1 << 20;
@@ -49,7 +49,7 @@ pub struct RunOutcome {
 
 /// A run that the kernel would have refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Fault {
+pub enum MachineFault {
     /// An access outside all memory that the program may use.
     #[error("instruction {at} accesses {bytes} bytes at {address:#x}, outside the memory")]
     Memory {
@@ -91,42 +91,42 @@ struct MachineRun<'r> {
 /// Runs an encoded XDP program on a packet.
 ///
 /// # Errors
-/// [`Fault`]. The packet and the region may have been changed.
-pub fn run(program: &[u64], packet: &mut [u8], environment: Environment<'_>) -> Result<RunOutcome, Fault> {
+/// [`MachineFault`]. The packet and the region may have been changed.
+pub fn run(program: &[u64], packet: &mut [u8], environment: Environment<'_>) -> Result<RunOutcome, MachineFault> {
     let mut registers = [None; 11];
     (registers[1], registers[10]) = (Some(CONTEXT), Some(STACK + STACK_BYTES as u64));
     let mut run = MachineRun { environment, packet, stack: [0; STACK_BYTES], registers, redirect: None, at: 0 };
     for steps in 1..=FUEL {
-        let word = *program.get(run.at).ok_or(Fault::NoInstruction { at: run.at })?;
+        let word = *program.get(run.at).ok_or(MachineFault::NoInstruction { at: run.at })?;
         if let Some(verdict) = run.step(Parts::of(word), program)? {
             return Ok(RunOutcome { verdict, redirect: run.redirect, steps });
         }
     }
-    Err(Fault::Endless)
+    Err(MachineFault::Endless)
 }
 
 impl MachineRun<'_> {
-    fn get(&self, register: usize) -> Result<u64, Fault> {
+    fn get(&self, register: usize) -> Result<u64, MachineFault> {
         let value = self.registers.get(register).copied().flatten();
-        value.ok_or(Fault::NoValue { at: self.at, register })
+        value.ok_or(MachineFault::NoValue { at: self.at, register })
     }
 
-    fn set(&mut self, register: usize, value: u64) -> Result<(), Fault> {
+    fn set(&mut self, register: usize, value: u64) -> Result<(), MachineFault> {
         // r10 is read only.
         if register >= 10 {
-            return Err(Fault::NoInstruction { at: self.at });
+            return Err(MachineFault::NoInstruction { at: self.at });
         }
         self.registers[register] = Some(value);
         Ok(())
     }
 
-    fn operand(&self, parts: Parts) -> Result<u64, Fault> {
+    fn operand(&self, parts: Parts) -> Result<u64, MachineFault> {
         if parts.code & 8 != 0 { self.get(parts.source) } else { Ok(i64::from(parts.immediate) as u64) }
     }
 
     /// Runs one instruction. Returns the verdict at the end of the program.
-    fn step(&mut self, parts: Parts, program: &[u64]) -> Result<Option<u32>, Fault> {
-        let no_instruction = Fault::NoInstruction { at: self.at };
+    fn step(&mut self, parts: Parts, program: &[u64]) -> Result<Option<u32>, MachineFault> {
+        let no_instruction = MachineFault::NoInstruction { at: self.at };
         let mut next = self.at + 1;
         match parts.code {
             0x18 => {
@@ -152,65 +152,60 @@ impl MachineRun<'_> {
         Ok(None)
     }
 
-    fn load_wide(&mut self, parts: Parts, high: i32) -> Result<(), Fault> {
+    fn load_wide(&mut self, parts: Parts, high: i32) -> Result<(), MachineFault> {
         let links = self.environment.links;
         let value = match parts.source {
             0 => u64::from(high as u32) << 32 | u64::from(parts.immediate as u32),
             1 if parts.immediate == links.devices => MAPS + 1,
             1 if parts.immediate == links.sockets => MAPS + 2,
             2 if parts.immediate == links.region => REGION + u64::from(high as u32),
-            _ => return Err(Fault::NoInstruction { at: self.at }),
+            _ => return Err(MachineFault::NoInstruction { at: self.at }),
         };
         self.set(parts.destination, value)
     }
 
-    fn call(&mut self, function: i32) -> Result<(), Fault> {
+    fn call(&mut self, function: i32) -> Result<(), MachineFault> {
         let result = match function {
-            helper::PROCESSOR => self.environment.cpu.into(),
-            helper::REDIRECT_MAP => {
+            uapi::GET_SMP_PROCESSOR_ID => self.environment.cpu.into(),
+            uapi::REDIRECT_MAP => {
                 let (map, key, flags) = (self.get(1)?, self.get(2)? as u32, self.get(3)?);
                 let (map, entries) = match map {
                     map if map == MAPS + 1 => (MapRef::Devices, self.environment.devices),
                     map if map == MAPS + 2 => (MapRef::Sockets, self.environment.sockets),
-                    address => return Err(Fault::Memory { at: self.at, address, bytes: 0 }),
+                    address => return Err(MachineFault::Memory { at: self.at, address, bytes: 0 }),
                 };
                 self.redirect = (key < entries).then_some((map, key)).or(self.redirect);
-                if key < entries { helper::XDP_REDIRECT as u64 } else { flags & 3 }
+                if key < entries { uapi::XDP_REDIRECT as u64 } else { flags & 3 }
             }
-            _ => return Err(Fault::NoInstruction { at: self.at }),
+            _ => return Err(MachineFault::NoInstruction { at: self.at }),
         };
         self.registers[1..=5].fill(None);
         self.set(0, result)
     }
 
-    fn big_endian(&mut self, parts: Parts) -> Result<(), Fault> {
+    fn big_endian(&mut self, parts: Parts) -> Result<(), MachineFault> {
         let value = self.get(parts.destination)?;
         let swapped = match parts.immediate {
             16 => u64::from((value as u16).to_be()),
             32 => u64::from((value as u32).to_be()),
             64 => value.to_be(),
-            _ => return Err(Fault::NoInstruction { at: self.at }),
+            _ => return Err(MachineFault::NoInstruction { at: self.at }),
         };
         self.set(parts.destination, swapped)
     }
 
-    fn atomic(&mut self, parts: Parts) -> Result<(), Fault> {
+    fn atomic(&mut self, parts: Parts) -> Result<(), MachineFault> {
         let address = self.get(parts.destination)?.wrapping_add_signed(parts.offset.into());
         let value = self.get(parts.source)?;
-        // Only words of the region are shared.
-        let word = self.region_word(address, 8)?;
-        match parts.immediate {
-            0 => _ = word.fetch_add(value, Ordering::Relaxed),
-            0xe1 => {
-                let before = word.swap(value, Ordering::SeqCst);
-                self.set(parts.source, before)?;
-            }
-            _ => return Err(Fault::NoInstruction { at: self.at }),
+        if parts.immediate != 0 {
+            return Err(MachineFault::NoInstruction { at: self.at });
         }
+        // Only words of the region are shared.
+        self.region_word(address, 8)?.fetch_add(value, Ordering::Relaxed);
         Ok(())
     }
 
-    fn access(&mut self, parts: Parts) -> Result<(), Fault> {
+    fn access(&mut self, parts: Parts) -> Result<(), MachineFault> {
         let bytes = [4, 2, 1, 8][usize::from(parts.code >> 3 & 3)];
         let base = if parts.code & 7 == 1 { parts.source } else { parts.destination };
         let address = self.get(base)?.wrapping_add_signed(parts.offset.into());
@@ -227,14 +222,14 @@ impl MachineRun<'_> {
         }
     }
 
-    fn load(&self, address: u64, bytes: u32) -> Result<u64, Fault> {
+    fn load(&self, address: u64, bytes: u32) -> Result<u64, MachineFault> {
         if address & SPACE == CONTEXT {
             // The kernel turns loads of these two 32-bit fields into loads of pointers.
             return match (address - CONTEXT, bytes) {
                 (0, 4) => Ok(PACKET),
                 (4, 4) => Ok(PACKET + self.packet.len() as u64),
                 (16, 4) => Ok(0),
-                _ => Err(Fault::Memory { at: self.at, address, bytes }),
+                _ => Err(MachineFault::Memory { at: self.at, address, bytes }),
             };
         }
         if address & SPACE == REGION {
@@ -248,7 +243,7 @@ impl MachineRun<'_> {
         Ok(u64::from_le_bytes(value))
     }
 
-    fn store(&mut self, address: u64, bytes: u32, value: u64) -> Result<(), Fault> {
+    fn store(&mut self, address: u64, bytes: u32, value: u64) -> Result<(), MachineFault> {
         if address & SPACE == REGION {
             let mask = u64::MAX >> (64 - bytes * 8);
             let (word, shift) = (self.region_word(address, bytes)?, address % 8 * 8);
@@ -264,8 +259,8 @@ impl MachineRun<'_> {
     }
 
     /// Returns the place of an access to the stack or the packet.
-    fn range(&self, address: u64, bytes: u32, length: usize) -> Result<std::ops::Range<usize>, Fault> {
-        let fault = Fault::Memory { at: self.at, address, bytes };
+    fn range(&self, address: u64, bytes: u32, length: usize) -> Result<std::ops::Range<usize>, MachineFault> {
+        let fault = MachineFault::Memory { at: self.at, address, bytes };
         if address & SPACE != STACK && address & SPACE != PACKET {
             return Err(fault);
         }
@@ -275,15 +270,15 @@ impl MachineRun<'_> {
     }
 
     /// Returns the word of an access to the region, which must be aligned.
-    fn region_word(&self, address: u64, bytes: u32) -> Result<&AtomicU64, Fault> {
-        let fault = Fault::Memory { at: self.at, address, bytes };
+    fn region_word(&self, address: u64, bytes: u32) -> Result<&AtomicU64, MachineFault> {
+        let fault = MachineFault::Memory { at: self.at, address, bytes };
         if address & SPACE != REGION || !address.is_multiple_of(bytes.into()) {
             return Err(fault);
         }
         self.environment.region.get(((address - REGION) / 8) as usize).ok_or(fault)
     }
 
-    fn operate(&mut self, parts: Parts) -> Result<(), Fault> {
+    fn operate(&mut self, parts: Parts) -> Result<(), MachineFault> {
         let is_wide = parts.code & 7 == 7;
         let operation = parts.code & 0xf0;
         let by = if operation == 0x80 { 0 } else { self.operand(parts)? };
@@ -293,10 +288,10 @@ impl MachineRun<'_> {
             false if operation == 0xc0 => Some(u64::from((before as u32).cast_signed().wrapping_shr(by as u32) as u32)),
             false => operate(operation, before & 0xffff_ffff, by & 0xffff_ffff, 31).map(|low| low & 0xffff_ffff),
         };
-        self.set(parts.destination, result.ok_or(Fault::NoInstruction { at: self.at })?)
+        self.set(parts.destination, result.ok_or(MachineFault::NoInstruction { at: self.at })?)
     }
 
-    fn holds(&self, parts: Parts) -> Result<bool, Fault> {
+    fn holds(&self, parts: Parts) -> Result<bool, MachineFault> {
         let (a, b) = (self.get(parts.destination)?, self.operand(parts)?);
         let (signed_a, signed_b) = (a.cast_signed(), b.cast_signed());
         Ok(match parts.code & 0xf0 {
@@ -310,7 +305,7 @@ impl MachineRun<'_> {
             0xb0 => a <= b,
             0xc0 => signed_a < signed_b,
             0xd0 => signed_a <= signed_b,
-            _ => return Err(Fault::NoInstruction { at: self.at }),
+            _ => return Err(MachineFault::NoInstruction { at: self.at }),
         })
     }
 }

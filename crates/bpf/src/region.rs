@@ -8,7 +8,7 @@ use ir::{CounterId, KeyValue, LocId, Program, TableId};
 use tables::flat::PrefixWriter;
 
 use crate::emit::PORT_LENGTH_SHIFT;
-use crate::layout::{Layout, TableLayout, TableSearch, chain};
+use crate::layout::{RegionLayout, TableLayout, TableSearch, chain};
 
 /// The state of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,11 +32,11 @@ pub struct TableFull {
     pub table: String,
 }
 
-/// Sets the state of a port. Ports beyond [`Layout::ports`] are always slow.
+/// Sets the state of a port. Ports beyond [`RegionLayout::ports`] are always slow.
 ///
 /// # Panics
-/// If the region is smaller than [`Layout::bytes`].
-pub fn set_port(layout: &Layout, region: &[AtomicU64], port: u32, state: PortState) {
+/// If the region is smaller than [`RegionLayout::bytes`].
+pub fn set_port(layout: &RegionLayout, region: &[AtomicU64], port: u32, state: PortState) {
     if port >= layout.ports() {
         return;
     }
@@ -53,8 +53,13 @@ pub fn set_port(layout: &Layout, region: &[AtomicU64], port: u32, state: PortSta
 /// [`TableFull`]. The region is of no use then.
 ///
 /// # Panics
-/// If the region is smaller than [`Layout::bytes`].
-pub fn fill(layout: &Layout, region: &[AtomicU64], program: &Program, objects: &Objects) -> Result<(), TableFull> {
+/// If the region is smaller than [`RegionLayout::bytes`].
+pub fn fill(
+    layout: &RegionLayout,
+    region: &[AtomicU64],
+    program: &Program,
+    objects: &Objects,
+) -> Result<(), TableFull> {
     for (id, table) in &layout.tables {
         fill_table(*id, table, region, program, objects)
             .ok_or_else(|| TableFull { table: program.tables[*id].name.clone() })?;
@@ -135,13 +140,13 @@ fn write_record(
 /// The counts of a region, as the commits of packets left them.
 #[derive(Clone, Copy)]
 pub struct RegionCounts<'r> {
-    layout: &'r Layout,
+    layout: &'r RegionLayout,
     region: &'r [AtomicU64],
 }
 
 impl<'r> RegionCounts<'r> {
-    /// Reads the counts of a region of at least [`Layout::bytes`].
-    pub fn new(layout: &'r Layout, region: &'r [AtomicU64]) -> RegionCounts<'r> {
+    /// Reads the counts of a region of at least [`RegionLayout::bytes`].
+    pub fn new(layout: &'r RegionLayout, region: &'r [AtomicU64]) -> RegionCounts<'r> {
         RegionCounts { layout, region }
     }
 

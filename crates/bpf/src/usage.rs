@@ -1,14 +1,14 @@
-//! Finds the slots and fields that a pass reads and writes.
+//! Finds the slots and fields that a pipeline reads and writes.
 
 use std::collections::BTreeSet;
 
 use engine::Step;
 use ir::{Body, BodyId, Expr, HashInput, HeaderId, HeaderRef, LValue, Match, Op, Program, SlotId, TableId, Terminator};
 
-use crate::Pass;
+use crate::KernelPipeline;
 use crate::header_order::keeps_headers;
 
-/// The uses of storage in the bodies that a pass runs.
+/// The uses of storage in the bodies that a pipeline runs.
 #[derive(Debug, Default)]
 pub(crate) struct Usage {
     pub slots_read: BTreeSet<SlotId>,
@@ -27,10 +27,10 @@ pub(crate) struct Usage {
 }
 
 impl Usage {
-    pub fn new(program: &Program, pass: &Pass) -> Usage {
+    pub fn new(program: &Program, pipeline: &KernelPipeline) -> Usage {
         let mut usage = Usage::default();
-        usage.slots_read.extend(pass.drop_site);
-        for step in &pass.steps {
+        usage.slots_read.extend(pipeline.drop_site);
+        for step in &pipeline.steps {
             match step {
                 Step::Run(body) => usage.body(program, *body),
                 Step::StopUnless(slot, _) | Step::DropIf(slot, _) | Step::Copy(_, slot) | Step::Keep(_, slot) => {
@@ -41,7 +41,7 @@ impl Usage {
         }
         let bodies = usage.bodies.iter().map(|body| &program.bodies[*body]);
         usage.changed_by_deparser = bodies.filter(|body| emits(body)).flat_map(changed_headers).collect();
-        usage.keeps_headers = keeps_headers(program, pass, &usage);
+        usage.keeps_headers = keeps_headers(program, pipeline, &usage);
         usage
     }
 

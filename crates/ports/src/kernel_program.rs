@@ -65,23 +65,23 @@ impl Drop for KernelRegion {
 
 /// A map of interfaces, or of AF_XDP sockets, by index.
 #[derive(Debug)]
-pub struct KernelTargets(OwnedFd);
+pub struct RedirectMap(OwnedFd);
 
-impl KernelTargets {
+impl RedirectMap {
     /// Creates a map of interfaces.
     ///
     /// # Errors
     /// The system's.
-    pub fn devices(entries: u32) -> io::Result<KernelTargets> {
-        bpf::create_map(MapKind::Devices, 4, entries).map(KernelTargets)
+    pub fn devices(entries: u32) -> io::Result<RedirectMap> {
+        bpf::create_map(MapKind::Devices, 4, entries).map(RedirectMap)
     }
 
     /// Creates a map of sockets.
     ///
     /// # Errors
     /// The system's.
-    pub fn sockets(entries: u32) -> io::Result<KernelTargets> {
-        bpf::create_map(MapKind::Sockets, 4, entries).map(KernelTargets)
+    pub fn sockets(entries: u32) -> io::Result<RedirectMap> {
+        bpf::create_map(MapKind::Sockets, 4, entries).map(RedirectMap)
     }
 
     /// Enters an interface by its number.
@@ -101,7 +101,7 @@ impl KernelTargets {
 /// The kernel refused a program.
 #[derive(Debug, thiserror::Error)]
 #[error("the kernel refuses the program: {error}")]
-pub struct ProgramRefused {
+pub struct ProgramRejected {
     /// The system's error.
     pub error: io::Error,
     /// The verifier's log; empty if it did not come so far.
@@ -119,21 +119,21 @@ impl KernelProgram {
     /// Loads an XDP program.
     ///
     /// # Errors
-    /// [`ProgramRefused`] with the verifier's log.
-    pub fn load(program: &[u64]) -> Result<KernelProgram, ProgramRefused> {
+    /// [`ProgramRejected`] with the verifier's log.
+    pub fn load(program: &[u64]) -> Result<KernelProgram, ProgramRejected> {
         let mut log = vec![0; LOG_BYTES];
         match bpf::load_xdp_logged(program, false, &mut log) {
             Ok(program) => Ok(KernelProgram { program, processed: processed(&text(&log)) }),
             Err(error) => {
                 let again = bpf::load_xdp_logged(program, true, &mut log);
                 let log = if again.is_err() { text(&log) } else { String::new() };
-                Err(ProgramRefused { error, log })
+                Err(ProgramRejected { error, log })
             }
         }
     }
 
     /// Returns the number of instructions that the verifier processed, if it says so.
-    pub fn processed(&self) -> Option<u64> {
+    pub fn verified_instructions(&self) -> Option<u64> {
         self.processed
     }
 

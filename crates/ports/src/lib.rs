@@ -46,7 +46,7 @@ mod xdp;
 pub use af_packet::AfPacketPort;
 pub use error::PortError;
 pub use frame::{Frame, Memory};
-pub use kernel_program::{KernelProgram, KernelRegion, KernelTargets, ProgramRefused};
+pub use kernel_program::{KernelProgram, KernelRegion, ProgramRejected, RedirectMap};
 pub use pcap::PcapPort;
 pub use port::{DropReason, Port, PortStats, Received, Sent};
 pub use recorded::RecordedPort;

@@ -17,5 +17,5 @@ pub use description::V1Model;
 pub use jit::{Probe, ProbedPart};
 pub use switch::{
     CPU_PORT, Config, DROP_PORT, EXECUTIONS_PER_SECOND, Executor, Image, LoadError, MAX_PORT, Path, PathCount,
-    PathReason, Switch, TinySettings, WIDEST_PORT, drop_port, kernel_pass, max_port,
+    PathReason, Switch, TinySettings, WIDEST_PORT, drop_port, kernel_pipeline, max_port,
 };

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use ir::{BinaryOp, BlockId, BodyId, Expr, Instr, LValue, Match, Op, SelectCase, Terminator, UnaryOp};
 
 use super::packet::MAX_PARSED_BYTES;
-use super::{Emitter, Labels, R0, R1, R2, Reason};
+use super::{Emitter, HandOverReason, Labels, R0, R1, R2};
 use crate::asm::{Cond, Label};
 use crate::emit::scratch::ScratchWord;
 
@@ -133,7 +133,7 @@ impl<'p> Emitter<'p> {
                 return self.hand_over(reason);
             }
             if self.cursor + self.consumed(&instr.op) > MAX_PARSED_BYTES {
-                return self.hand_over(Reason::DeepParse);
+                return self.hand_over(HandOverReason::DeepParse);
             }
             self.instr(&instr.op, flow.ends);
         }
@@ -141,10 +141,10 @@ impl<'p> Emitter<'p> {
         self.terminator(&block.terminator, flow);
     }
 
-    /// Returns the label of a successor, or [`Reason::Loop`] for an edge that leads back.
-    fn edge(&mut self, flow: &Flow, to: BlockId) -> Result<Label, Reason> {
+    /// Returns the label of a successor, or [`HandOverReason::Loop`] for an edge that leads back.
+    fn edge(&mut self, flow: &Flow, to: BlockId) -> Result<Label, HandOverReason> {
         let node = (to, self.cursor);
-        if flow.back.contains(&(flow.at, node)) { Err(Reason::Loop) } else { Ok(flow.labels[&node]) }
+        if flow.back.contains(&(flow.at, node)) { Err(HandOverReason::Loop) } else { Ok(flow.labels[&node]) }
     }
 
     fn goto(&mut self, flow: &Flow, to: BlockId) {
@@ -212,15 +212,7 @@ impl<'p> Emitter<'p> {
         if let Some(reason) = keys.iter().find_map(|key| self.expr_problem(key)) {
             return self.hand_over(reason);
         }
-        let words: Vec<ScratchWord> = keys
-            .iter()
-            .map(|key| {
-                self.eval(key, 0);
-                let word = self.spill();
-                self.store_word(word, R1);
-                word
-            })
-            .collect();
+        let words = self.spill_all(keys.iter());
         let widths: Vec<u32> = keys.iter().map(|key| self.width(key)).collect();
         let mut is_total = false;
         for case in cases {
@@ -248,10 +240,10 @@ impl<'p> Emitter<'p> {
         self.give_back(keys.len() as u32);
     }
 
-    fn case_problem(&self, matches: &[Match]) -> Option<Reason> {
+    fn case_problem(&self, matches: &[Match]) -> Option<HandOverReason> {
         matches.iter().find_map(|one| match one {
             Match::Any => None,
-            Match::ValueSet(_) => Some(Reason::ValueSet),
+            Match::ValueSet(_) => Some(HandOverReason::ValueSet),
             Match::Value(value) => self.expr_problem(value),
             Match::Mask(a, b) | Match::Range(a, b) | Match::RangeSigned(a, b) => {
                 self.expr_problem(a).or_else(|| self.expr_problem(b))
@@ -340,7 +332,7 @@ impl<'p> Emitter<'p> {
                 let (holds, fails) = (self.code.label(), self.code.label());
                 self.branch(condition, holds, fails);
                 self.bind(fails);
-                self.hand_over(Reason::Assertion);
+                self.hand_over(HandOverReason::Assertion);
                 self.bind(holds);
             }
             // Messages are formatted only for an observer, and then packets do not come here.
@@ -350,7 +342,7 @@ impl<'p> Emitter<'p> {
     }
 
     /// Returns the reason why an instruction hands over; `None` if it can be emitted.
-    fn problem(&self, op: &Op) -> Option<Reason> {
+    fn problem(&self, op: &Op) -> Option<HandOverReason> {
         match op {
             Op::Assign(place, value) if self.is_needed(place) => {
                 self.place_problem(place).or_else(|| self.expr_problem(value))
@@ -358,26 +350,26 @@ impl<'p> Emitter<'p> {
             Op::Assign(..) | Op::Log(..) => None,
             Op::CopyHeader(to, from) => self.copy_problem(to, from),
             Op::SetValid(header) | Op::SetInvalid(header) => self.header_problem(header),
-            Op::Extract(_, Some(_)) | Op::CopyVarbit(..) => Some(Reason::Varbit),
+            Op::Extract(_, Some(_)) | Op::CopyVarbit(..) => Some(HandOverReason::Varbit),
             Op::Extract(header, None) => self.extract_problem(header),
             Op::Lookahead { dst, skip } => self.lookahead_problem(dst, *skip),
             Op::Advance(Expr::Const(bits)) if bits.low_u64().is_multiple_of(8) => None,
-            Op::Advance(_) => Some(Reason::Advance),
+            Op::Advance(_) => Some(HandOverReason::Advance),
             Op::Verify(a, b) => self.expr_problem(a).or_else(|| self.expr_problem(b)),
             Op::Emit(header) => self.emit_problem(header),
             Op::Apply { table, .. } => self.table_problem(*table),
             Op::Count(counter, index) if self.layout.counters.contains_key(counter) => self.expr_problem(index),
-            Op::Count(..) => Some(Reason::LargeCounter),
+            Op::Count(..) => Some(HandOverReason::LargeCounter),
             Op::Compute(place, algorithm, data) if self.is_needed(place) => {
                 self.place_problem(place).or_else(|| self.checksum_problem(*algorithm, data))
             }
             Op::Compute(..) => None,
             Op::Assert(condition) => self.expr_problem(condition),
-            Op::RegisterRead(..) | Op::RegisterWrite(..) => Some(Reason::Register),
-            Op::MeterExecute(..) | Op::DirectMeterRead(..) => Some(Reason::Meter),
-            Op::BeginAtomic | Op::EndAtomic => Some(Reason::Atomic),
-            Op::Random(..) => Some(Reason::Random),
-            Op::Request(_) => Some(Reason::Request),
+            Op::RegisterRead(..) | Op::RegisterWrite(..) => Some(HandOverReason::Register),
+            Op::MeterExecute(..) | Op::DirectMeterRead(..) => Some(HandOverReason::Meter),
+            Op::BeginAtomic | Op::EndAtomic => Some(HandOverReason::Atomic),
+            Op::Random(..) => Some(HandOverReason::Random),
+            Op::Request(_) => Some(HandOverReason::Request),
         }
     }
 

@@ -3,20 +3,20 @@
 use ir::{Algorithm, Expr, HashInput};
 
 use super::scratch::ScratchWord;
-use super::{Emitter, R0, R1, R2, Reason};
+use super::{Emitter, HandOverReason, R0, R1, R2};
 use crate::asm::{Alu, Instruction};
 
 /// Maximum number of values of a checksum, so that their sum has no more than 64 bits.
 const MAX_VALUES: usize = 4096;
 
 impl Emitter<'_> {
-    pub(super) fn checksum_problem(&self, algorithm: Algorithm, data: &[HashInput]) -> Option<Reason> {
+    pub(super) fn checksum_problem(&self, algorithm: Algorithm, data: &[HashInput]) -> Option<HandOverReason> {
         if algorithm != Algorithm::Csum16 || data.len() > MAX_VALUES {
-            return Some(Reason::Hash);
+            return Some(HandOverReason::Hash);
         }
         data.iter().find_map(|piece| match piece {
             HashInput::Value(value) => self.expr_problem(value),
-            HashInput::Varbit(..) | HashInput::Payload => Some(Reason::Hash),
+            HashInput::Varbit(..) | HashInput::Payload => Some(HandOverReason::Hash),
         })
     }
 

@@ -4,12 +4,11 @@ use std::collections::BTreeMap;
 
 use ir::HeaderId;
 
-use super::packet::MAX_PARSED_BYTES;
-use super::packet::PLACE_MASK;
+use super::packet::{MAX_PARSED_BYTES, PLACE_MASK};
 use super::scratch::ScratchWord;
-use super::{CONTEXT, Emitter, PACKET, PACKET_END, R0, R1, R2, R3, R4, Reason};
+use super::{CONTEXT, Emitter, HandOverReason, PACKET, PACKET_END, R0, R1, R2, R3, R4};
 use crate::asm::{AccessSize, Alu, Cond, Instruction, MapRef, Reg};
-use crate::helper;
+use crate::uapi;
 
 /// The state of a port in the region: 0 if its packets are handed over, else the index of the device plus 1, and above
 /// 32 bits the maximum length of a frame.
@@ -22,7 +21,7 @@ impl Emitter<'_> {
         if !self.usage.keeps_headers {
             self.load_word(R1, ScratchWord::OUT);
             self.load_word(R2, ScratchWord::CURSOR);
-            self.hand_over_if(Cond::Ne, R1, R2, Reason::HeaderLayout);
+            self.hand_over_if(Cond::Ne, R1, R2, HandOverReason::HeaderLayout);
         }
         self.load_word(R1, ScratchWord::PORT);
         self.jump_if(Cond::Ge, R1, self.layout.options.ports as i32, self.slow);
@@ -61,11 +60,11 @@ impl Emitter<'_> {
         self.bind(is_dropped);
         self.count_drop();
         self.store_imm(ScratchWord::BUSY, 0);
-        self.alu(Alu::Mov, R0, helper::XDP_DROP);
+        self.alu(Alu::Mov, R0, uapi::XDP_DROP);
         self.push(Instruction::Exit);
         self.bind(self.abort);
         self.store_imm(ScratchWord::BUSY, 0);
-        self.alu(Alu::Mov, R0, helper::XDP_ABORTED);
+        self.alu(Alu::Mov, R0, uapi::XDP_ABORTED);
         self.push(Instruction::Exit);
         self.bind(self.slow);
         self.store_imm(ScratchWord::BUSY, 0);
@@ -77,8 +76,8 @@ impl Emitter<'_> {
         const RX_QUEUE_INDEX: i16 = 16;
         self.push(Instruction::Load(AccessSize::B4, R2, CONTEXT, RX_QUEUE_INDEX));
         self.push(Instruction::LoadMap(R1, MapRef::Sockets));
-        self.alu(Alu::Mov, R3, helper::XDP_PASS);
-        self.push(Instruction::Call(helper::REDIRECT_MAP));
+        self.alu(Alu::Mov, R3, uapi::XDP_PASS);
+        self.push(Instruction::Call(uapi::REDIRECT_MAP));
         self.push(Instruction::Exit);
     }
 
@@ -184,7 +183,7 @@ impl Emitter<'_> {
     fn count_drop(&mut self) {
         let (is_known, places) = (self.code.label(), self.layout.places);
         self.alu(Alu::Mov, R1, 0);
-        if let Some(word) = self.pass.drop_site.and_then(|slot| self.read_slot(slot)) {
+        if let Some(word) = self.pipeline.drop_site.and_then(|slot| self.read_slot(slot)) {
             self.load_word(R1, word);
         }
         self.jump_if_number(Cond::Lt, R1, places.into(), is_known);
@@ -210,8 +209,8 @@ impl Emitter<'_> {
         self.load_word(R2, ScratchWord::DEVICE);
         self.store_imm(ScratchWord::BUSY, 0);
         self.push(Instruction::LoadMap(R1, MapRef::Devices));
-        self.alu(Alu::Mov, R3, helper::XDP_ABORTED);
-        self.push(Instruction::Call(helper::REDIRECT_MAP));
+        self.alu(Alu::Mov, R3, uapi::XDP_ABORTED);
+        self.push(Instruction::Call(uapi::REDIRECT_MAP));
         self.push(Instruction::Exit);
     }
 }

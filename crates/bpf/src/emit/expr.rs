@@ -4,7 +4,7 @@ use ir::{BinaryOp, Expr, HeaderRef, UnaryOp};
 
 use super::body::relation;
 use super::scratch::ScratchWord;
-use super::{Emitter, R0, Reason};
+use super::{Emitter, HandOverReason, R0};
 use crate::asm::{Alu, Cond, Reg};
 
 /// The last register for values. Deeper operands are spilled.
@@ -17,23 +17,25 @@ impl Emitter<'_> {
     }
 
     /// Returns the reason why an expression hands over; `None` if it can be emitted.
-    pub(super) fn expr_problem(&self, expr: &Expr) -> Option<Reason> {
+    pub(super) fn expr_problem(&self, expr: &Expr) -> Option<HandOverReason> {
         if !(1..=64).contains(&self.width(expr)) {
-            return Some(Reason::WideValue);
+            return Some(HandOverReason::WideValue);
         }
         match expr {
             Expr::Const(_) | Expr::PacketLength => None,
-            Expr::Slot(slot) => self.pass.unknown.contains(slot).then_some(Reason::SwitchValue),
+            Expr::Slot(slot) => self.pipeline.unknown.contains(slot).then_some(HandOverReason::SwitchValue),
             Expr::Field(HeaderRef::Header(header), field) => self.field_problem(*header, *field),
             Expr::Valid(HeaderRef::Header(_)) => None,
-            Expr::Field(..) | Expr::Valid(_) => Some(Reason::Stack),
-            Expr::VarbitWidth(..) | Expr::VarbitEq(_) => Some(Reason::Varbit),
+            Expr::Field(..) | Expr::Valid(_) => Some(HandOverReason::Stack),
+            Expr::VarbitWidth(..) | Expr::VarbitEq(_) => Some(HandOverReason::Varbit),
             Expr::Unary(_, a) | Expr::ZeroExtend(a, _) | Expr::SignExtend(a, _) | Expr::Slice(a, ..) => {
                 self.expr_problem(a)
             }
             Expr::Binary(op, a, b) => match op {
                 // The overflow of a signed number of 64 bits is not seen in 64 bits.
-                BinaryOp::AddSatSigned | BinaryOp::SubSatSigned if self.width(a) == 64 => Some(Reason::Saturation),
+                BinaryOp::AddSatSigned | BinaryOp::SubSatSigned if self.width(a) == 64 => {
+                    Some(HandOverReason::Saturation)
+                }
                 _ => self.expr_problem(a).or_else(|| self.expr_problem(b)),
             },
             Expr::Concat(a, b) => self.expr_problem(a).or_else(|| self.expr_problem(b)),

@@ -1,4 +1,4 @@
-//! Emits the code of a pass.
+//! Emits the code of a pipeline.
 //!
 //! ```text
 //! r6 the context   r7 start of the packet   r8 scratch memory   r9 end of the packet
@@ -20,14 +20,14 @@ mod table;
 use std::collections::{BTreeMap, BTreeSet};
 
 use engine::Step;
-use ir::{BodyKind, LocId, Program, SlotId, TableId};
+use ir::{BodyKind, Expr, LocId, Program, SlotId, TableId};
 
 use crate::asm::{AccessSize, Alu, AluOperand, AsmError, Assembly, Cond, Instruction, Label, Links, MapRef, Reg};
-use crate::layout::{Layout, MAX_SCRATCH_WORDS, Unsupported};
+use crate::layout::{MAX_SCRATCH_WORDS, RegionLayout, Unsupported};
 use crate::usage::Usage;
-use crate::{Options, Pass, helper};
+use crate::{KernelOptions, KernelPipeline, uapi};
 pub(crate) use commit::PORT_LENGTH_SHIFT;
-pub use reason::Reason;
+pub use reason::HandOverReason;
 use scratch::{Scratch, ScratchWord};
 
 const R0: Reg = Reg(0);
@@ -49,15 +49,15 @@ pub struct HandOver {
     /// The place in the program; the unknown place if there is none.
     pub loc: LocId,
     /// The reason.
-    pub reason: Reason,
+    pub reason: HandOverReason,
 }
 
-/// The code of a pass.
+/// The code of a pipeline.
 #[derive(Clone, Debug)]
-pub struct Compiled {
+pub struct KernelCode {
     code: Assembly,
     /// The memory that the code uses.
-    pub layout: Layout,
+    pub layout: RegionLayout,
     /// The places at which packets are handed over, in order of their places in the program, each once.
     pub hand_overs: Vec<HandOver>,
     /// Whether some path leads to a port.
@@ -66,7 +66,7 @@ pub struct Compiled {
     pub can_drop: bool,
 }
 
-impl Compiled {
+impl KernelCode {
     /// Returns the tables that the code looks up, with the maximum number of their entries.
     pub fn tables(&self) -> impl Iterator<Item = (TableId, u32)> {
         self.layout.tables.iter().map(|(id, table)| (*id, table.capacity))
@@ -81,24 +81,28 @@ impl Compiled {
     }
 }
 
-/// Compiles a pass of a validated program.
+/// Compiles the pipeline of a validated program.
 ///
 /// # Errors
 /// [`Unsupported`].
-pub fn compile(program: &Program, pass: &Pass, options: Options) -> Result<Compiled, Unsupported> {
+pub fn compile(
+    program: &Program,
+    pipeline: &KernelPipeline,
+    options: KernelOptions,
+) -> Result<KernelCode, Unsupported> {
     if program.has_rows() || program.tables.values().any(|table| table.waits_for_entries()) {
         return Err(Unsupported::Elsewhere);
     }
-    let usage = Usage::new(program, pass);
+    let usage = Usage::new(program, pipeline);
     // The first emission finds the number of words that are needed.
-    let trial = Layout::new(program, &usage, options, MAX_SCRATCH_WORDS)?;
-    let mut emitter = Emitter::new(program, pass, &usage, &trial, Scratch::new(program, &usage));
-    emitter.pass()?;
+    let trial = RegionLayout::new(program, &usage, options, MAX_SCRATCH_WORDS)?;
+    let mut emitter = Emitter::new(program, pipeline, &usage, &trial, Scratch::new(program, &usage));
+    emitter.emit_all()?;
     let words = emitter.scratch_words()?;
     let scratch = emitter.scratch.again();
-    let layout = Layout::new(program, &usage, options, words)?;
-    let mut emitter = Emitter::new(program, pass, &usage, &layout, scratch);
-    emitter.pass()?;
+    let layout = RegionLayout::new(program, &usage, options, words)?;
+    let mut emitter = Emitter::new(program, pipeline, &usage, &layout, scratch);
+    emitter.emit_all()?;
     if !emitter.scratch.fits(words) {
         return Err(Unsupported::Code(LocId::from_u32(0)));
     }
@@ -108,9 +112,9 @@ pub fn compile(program: &Program, pass: &Pass, options: Options) -> Result<Compi
 /// The state of an emission.
 struct Emitter<'p> {
     program: &'p Program,
-    pass: &'p Pass,
+    pipeline: &'p KernelPipeline,
     usage: &'p Usage,
-    layout: &'p Layout,
+    layout: &'p RegionLayout,
     scratch: Scratch,
     code: Assembly,
     /// Hands the packet over.
@@ -138,12 +142,18 @@ struct Emitter<'p> {
 }
 
 impl<'p> Emitter<'p> {
-    fn new(program: &'p Program, pass: &'p Pass, usage: &'p Usage, layout: &'p Layout, scratch: Scratch) -> Self {
+    fn new(
+        program: &'p Program,
+        pipeline: &'p KernelPipeline,
+        usage: &'p Usage,
+        layout: &'p RegionLayout,
+        scratch: Scratch,
+    ) -> Self {
         let mut code = Assembly::default();
         let (slow, abort, forward, drop) = (code.label(), code.label(), code.label(), code.label());
         Emitter {
             program,
-            pass,
+            pipeline,
             usage,
             layout,
             scratch,
@@ -164,10 +174,9 @@ impl<'p> Emitter<'p> {
     }
 
     /// Emits the whole program.
-    fn pass(&mut self) -> Result<(), Unsupported> {
+    fn emit_all(&mut self) -> Result<(), Unsupported> {
         self.begin();
-        let pass = self.pass;
-        for (number, step) in pass.steps.iter().enumerate() {
+        for (number, step) in self.pipeline.steps.iter().enumerate() {
             self.spilled = 0;
             self.step(number, step);
             if self.is_too_large || self.code.len() > MAX_INSTRUCTIONS {
@@ -189,12 +198,12 @@ impl<'p> Emitter<'p> {
         self.scratch.words().ok_or(Unsupported::Code(LocId::from_u32(0)))
     }
 
-    fn finish(mut self, layout: Layout) -> Compiled {
+    fn finish(mut self, layout: RegionLayout) -> KernelCode {
         let kept = self.code.prune();
         let reached: BTreeSet<HandOver> =
             self.hand_overs.iter().filter(|(at, _)| kept[*at]).map(|(_, hand_over)| *hand_over).collect();
         let can = |label| self.code.is_bound(label);
-        Compiled {
+        KernelCode {
             can_forward: can(self.forward),
             can_drop: can(self.drop),
             hand_overs: reached.into_iter().collect(),
@@ -209,7 +218,7 @@ impl<'p> Emitter<'p> {
         self.mov(CONTEXT, R1);
         self.push(Instruction::Load(AccessSize::B4, PACKET, CONTEXT, 0));
         self.push(Instruction::Load(AccessSize::B4, PACKET_END, CONTEXT, 4));
-        self.push(Instruction::Call(helper::PROCESSOR));
+        self.push(Instruction::Call(uapi::GET_SMP_PROCESSOR_ID));
         self.jump_if(Cond::Lt, R0, self.layout.options.cpus as i32, has_cpu);
         // A processor without scratch memory, or a run that began during another one, hands over at once.
         self.bind(is_busy);
@@ -230,7 +239,7 @@ impl<'p> Emitter<'p> {
         self.store_imm(ScratchWord::OUT, 1);
         let no_error = self.error_named("NoError");
         self.store_imm(ScratchWord::ERROR, no_error as i32);
-        let ingress_port = self.pass.ingress_port;
+        let ingress_port = self.pipeline.ingress_port;
         if let Some(word) = self.read_slot(ingress_port) {
             self.push(Instruction::LoadPort(R1));
             self.truncate(R1, self.program.slots[ingress_port].width);
@@ -255,13 +264,13 @@ impl<'p> Emitter<'p> {
             Step::Measure => {}
             // If headers may change, egress sees another length, which the deparser alone decides.
             Step::PresentLengthTo(slot) if self.read_slot(slot).is_some() && !self.usage.keeps_headers => {
-                self.hand_over(Reason::HeaderLayout);
+                self.hand_over(HandOverReason::HeaderLayout);
             }
             Step::PresentLengthTo(slot) => self.copy_word(slot, ScratchWord::LENGTH),
             Step::StopUnless(slot, value) => self.stop_unless(slot, value),
             Step::DropIf(slot, value) => {
                 let stays = self.code.label();
-                let verdict = if number < self.pass.egress_begins { 1 } else { 2 };
+                let verdict = if number < self.pipeline.egress_begins { 1 } else { 2 };
                 if let Some(word) = self.known_slot(slot) {
                     self.load_word(R1, word);
                     self.jump_unless_number(Cond::Eq, R1, value, stays);
@@ -273,14 +282,14 @@ impl<'p> Emitter<'p> {
             // Packets that read the unknown slots are handed over where they do.
             Step::Copy(to, from) => {
                 if self.read_slot(to).is_some()
-                    && !self.pass.unknown.contains(&to)
+                    && !self.pipeline.unknown.contains(&to)
                     && let Some(word) = self.known_slot(from)
                 {
                     self.copy_word(to, word);
                 }
             }
             Step::Keep(index, slot) => {
-                if index == self.pass.egress_port
+                if index == self.pipeline.egress_port
                     && let Some(word) = self.known_slot(slot)
                 {
                     self.load_word(R1, word);
@@ -307,7 +316,7 @@ impl<'p> Emitter<'p> {
         self.load_word(R1, word);
         self.jump_if_number(Cond::Eq, R1, value, goes_on);
         self.loc = loc;
-        self.hand_over(Reason::Multicast);
+        self.hand_over(HandOverReason::Multicast);
         self.bind(goes_on);
     }
 
@@ -342,9 +351,9 @@ impl<'p> Emitter<'p> {
 
     /// Returns the word of a slot that a step reads, or hands over.
     fn known_slot(&mut self, slot: SlotId) -> Option<ScratchWord> {
-        let word = self.read_slot(slot).filter(|_| !self.pass.unknown.contains(&slot));
+        let word = self.read_slot(slot).filter(|_| !self.pipeline.unknown.contains(&slot));
         if word.is_none() {
-            self.hand_over(Reason::SwitchValue);
+            self.hand_over(HandOverReason::SwitchValue);
         }
         word
     }
@@ -354,13 +363,13 @@ impl<'p> Emitter<'p> {
     }
 
     /// Emits a hand-over at the present place. No code may follow, except behind a label.
-    fn hand_over(&mut self, reason: Reason) {
+    fn hand_over(&mut self, reason: HandOverReason) {
         self.hand_overs.push((self.code.len(), HandOver { loc: self.loc, reason }));
         self.jump(self.slow);
     }
 
     /// Emits a hand-over under a condition.
-    fn hand_over_if(&mut self, cond: Cond, reg: Reg, operand: impl Into<AluOperand>, reason: Reason) {
+    fn hand_over_if(&mut self, cond: Cond, reg: Reg, operand: impl Into<AluOperand>, reason: HandOverReason) {
         self.hand_overs.push((self.code.len(), HandOver { loc: self.loc, reason }));
         self.jump_if(cond, reg, operand, self.slow);
     }
@@ -443,6 +452,17 @@ impl<'p> Emitter<'p> {
     fn spill(&mut self) -> ScratchWord {
         self.spilled += 1;
         self.scratch.spill(self.spilled - 1)
+    }
+
+    /// Evaluates expressions without problems into words, which the caller gives back.
+    fn spill_all<'e>(&mut self, values: impl Iterator<Item = &'e Expr>) -> Vec<ScratchWord> {
+        let spill = |value| {
+            self.eval(value, 0);
+            let word = self.spill();
+            self.store_word(word, R1);
+            word
+        };
+        values.map(spill).collect()
     }
 
     fn give_back(&mut self, count: u32) {

@@ -6,7 +6,7 @@
 use ir::{Expr, HeaderId, HeaderRef, HeaderType, LValue, Op};
 
 use super::scratch::ScratchWord;
-use super::{Emitter, PACKET, PACKET_END, R0, R1, R3, Reason};
+use super::{Emitter, HandOverReason, PACKET, PACKET_END, R0, R1, R3};
 use crate::asm::{AccessSize, Alu, Cond, Instruction, Reg};
 
 /// Maximum number of bytes that a parser consumes.
@@ -56,60 +56,60 @@ impl Bytes {
 }
 
 impl<'p> Emitter<'p> {
-    pub(super) fn header_problem(&self, header: &HeaderRef) -> Option<Reason> {
-        matches!(header, HeaderRef::Element(..)).then_some(Reason::Stack)
+    pub(super) fn header_problem(&self, header: &HeaderRef) -> Option<HandOverReason> {
+        matches!(header, HeaderRef::Element(..)).then_some(HandOverReason::Stack)
     }
 
-    pub(super) fn place_problem(&self, place: &LValue) -> Option<Reason> {
+    pub(super) fn place_problem(&self, place: &LValue) -> Option<HandOverReason> {
         match place {
-            LValue::Slot(slot) => (self.program.slots[*slot].width > 64).then_some(Reason::WideValue),
-            LValue::Field(HeaderRef::Element(..), _) => Some(Reason::Stack),
+            LValue::Slot(slot) => (self.program.slots[*slot].width > 64).then_some(HandOverReason::WideValue),
+            LValue::Field(HeaderRef::Element(..), _) => Some(HandOverReason::Stack),
             LValue::Field(HeaderRef::Header(header), field) => self.field_problem(*header, *field),
         }
     }
 
-    pub(super) fn field_problem(&self, header: HeaderId, field: u32) -> Option<Reason> {
+    pub(super) fn field_problem(&self, header: HeaderId, field: u32) -> Option<HandOverReason> {
         let ty = self.program.layout(header);
         match ty.varbit_field() {
-            Some(_) => Some(Reason::Varbit),
-            None => (!is_narrow_field(ty, field)).then_some(Reason::WideValue),
+            Some(_) => Some(HandOverReason::Varbit),
+            None => (!is_narrow_field(ty, field)).then_some(HandOverReason::WideValue),
         }
     }
 
-    pub(super) fn extract_problem(&self, header: &HeaderRef) -> Option<Reason> {
-        let HeaderRef::Header(header) = header else { return Some(Reason::Stack) };
+    pub(super) fn extract_problem(&self, header: &HeaderRef) -> Option<HandOverReason> {
+        let HeaderRef::Header(header) = header else { return Some(HandOverReason::Stack) };
         let ty = self.program.layout(*header);
         if ty.varbit_field().is_some() {
-            return Some(Reason::Varbit);
+            return Some(HandOverReason::Varbit);
         }
         if !ty.fixed_bits().is_multiple_of(8) {
-            return Some(Reason::PartialByte);
+            return Some(HandOverReason::PartialByte);
         }
         let mut kept = (0..ty.fields.len() as u32).filter(|field| self.usage.is_kept(*header, *field));
         kept.find_map(|field| self.field_problem(*header, field))
     }
 
-    pub(super) fn emit_problem(&self, header: &HeaderRef) -> Option<Reason> {
+    pub(super) fn emit_problem(&self, header: &HeaderRef) -> Option<HandOverReason> {
         if let HeaderRef::Header(header) = header
             && self.usage.changed_by_deparser.contains(header)
         {
-            return Some(Reason::Deparser);
+            return Some(HandOverReason::Deparser);
         }
         self.extract_problem(header)
     }
 
-    pub(super) fn copy_problem(&self, to: &HeaderRef, from: &HeaderRef) -> Option<Reason> {
-        let (HeaderRef::Header(to), HeaderRef::Header(_)) = (to, from) else { return Some(Reason::Stack) };
+    pub(super) fn copy_problem(&self, to: &HeaderRef, from: &HeaderRef) -> Option<HandOverReason> {
+        let (HeaderRef::Header(to), HeaderRef::Header(_)) = (to, from) else { return Some(HandOverReason::Stack) };
         (0..self.program.layout(*to).fields.len() as u32).find_map(|field| self.field_problem(*to, field))
     }
 
-    pub(super) fn lookahead_problem(&self, dst: &LValue, skip: u32) -> Option<Reason> {
+    pub(super) fn lookahead_problem(&self, dst: &LValue, skip: u32) -> Option<HandOverReason> {
         let width = self.place_width(dst);
         let is_narrow = (1..=64).contains(&width) && Bytes::of(skip % 8, width).count <= 8;
         let is_near = skip / 8 + 16 < MAX_PARSED_BYTES;
         match (is_narrow, is_near) {
-            (false, _) => Some(Reason::WideValue),
-            (true, false) => Some(Reason::DeepParse),
+            (false, _) => Some(HandOverReason::WideValue),
+            (true, false) => Some(HandOverReason::DeepParse),
             (true, true) => self.place_problem(dst),
         }
     }
@@ -210,7 +210,7 @@ impl<'p> Emitter<'p> {
         self.jump_if(Cond::Eq, R1, 0, is_not_sent);
         self.load_word(R1, place);
         self.load_word(R0, ScratchWord::OUT);
-        self.hand_over_if(Cond::Ne, R1, R0, Reason::HeaderLayout);
+        self.hand_over_if(Cond::Ne, R1, R0, HandOverReason::HeaderLayout);
         self.alu(Alu::Add, R0, (self.program.layout(*header).fixed_bits() / 8) as i32);
         self.store_word(ScratchWord::OUT, R0);
         self.bind(is_not_sent);

@@ -4,22 +4,22 @@ macro_rules! reasons {
     ($($reason:ident $name:literal $doc:literal $text:literal)*) => {
         /// The reason why packets are handed over.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum Reason {
+        pub enum HandOverReason {
             $(#[doc = $doc] $reason,)*
         }
 
-        impl Reason {
+        impl HandOverReason {
             /// Returns the stable name.
             pub fn name(self) -> &'static str {
                 match self {
-                    $(Reason::$reason => $name,)*
+                    $(HandOverReason::$reason => $name,)*
                 }
             }
 
             /// Returns what the program does with the packets, as the end of a sentence about them.
             pub fn text(self) -> &'static str {
                 match self {
-                    $(Reason::$reason => $text,)*
+                    $(HandOverReason::$reason => $text,)*
                 }
             }
         }

@@ -4,12 +4,12 @@ use ir::{CounterId, Expr, Key, KeyValue, SlotId, TableId};
 use tables::flat::{CHILD_BITS, CHILD_SHIFT, FlatExact, FlatPrefixes, NODE_BITS, NODE_WORDS, PROBES, hash_step};
 
 use super::scratch::ScratchWord;
-use super::{Emitter, R0, R1, R2, R3, R4, Reason};
+use super::{Emitter, HandOverReason, R0, R1, R2, R3, R4};
 use crate::asm::{AccessSize, Alu, Cond, Instruction, Label, MapRef, Reg};
 use crate::layout::{TableLayout, TableSearch, chain};
 
 impl Emitter<'_> {
-    pub(super) fn table_problem(&self, table: TableId) -> Option<Reason> {
+    pub(super) fn table_problem(&self, table: TableId) -> Option<HandOverReason> {
         if let Some(reason) = self.layout.refused.get(&table) {
             return Some(*reason);
         }
@@ -44,7 +44,7 @@ impl Emitter<'_> {
             match called.params.iter().any(|param| self.is_wide_argument(param.slot)) {
                 true => {
                     self.loc = called.loc;
-                    self.hand_over(Reason::WideValue);
+                    self.hand_over(HandOverReason::WideValue);
                 }
                 false => {
                     for (at, param) in (1..).zip(&called.params) {
@@ -85,16 +85,7 @@ impl Emitter<'_> {
     /// Looks the key up and stores the number of the record.
     fn search(&mut self, table: TableId, layout: &TableLayout, record: ScratchWord) {
         self.store_imm(record, 0);
-        let keys: Vec<&Expr> = self.program.tables[table].keys.iter().map(|key| &key.expr).collect();
-        let words: Vec<ScratchWord> = keys
-            .iter()
-            .map(|key| {
-                self.eval(key, 0);
-                let word = self.spill();
-                self.store_word(word, R1);
-                word
-            })
-            .collect();
+        let words = self.spill_all(self.program.tables[table].keys.iter().map(|key| &key.expr));
         match layout.search {
             TableSearch::None => {}
             TableSearch::Chain => self.compare_entries(table, &words, record),

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::atomic::Ordering;
 
 use bpf::asm::Links;
-use ports::{KernelProgram, KernelRegion, KernelTargets};
+use ports::{KernelProgram, KernelRegion, RedirectMap};
 use rng::SplitMix64;
 
 use crate::rig::{self, PORTS, Rig};
@@ -13,7 +13,7 @@ use crate::rig::{self, PORTS, Rig};
 pub struct InKernel {
     region: KernelRegion,
     programs: Vec<KernelProgram>,
-    _targets: [KernelTargets; 2],
+    _targets: [RedirectMap; 2],
 }
 
 impl InKernel {
@@ -29,7 +29,7 @@ impl InKernel {
         for (to, from) in region.words().iter().zip(&rig.region) {
             to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
         }
-        let (devices, sockets) = (KernelTargets::devices(64)?, KernelTargets::sockets(2)?);
+        let (devices, sockets) = (RedirectMap::devices(64)?, RedirectMap::sockets(2)?);
         // The loopback interface stands for all devices: redirects are not carried out.
         (10..10 + PORTS).try_for_each(|device| devices.set_device(device, 1))?;
         let load = |port| {
@@ -55,8 +55,8 @@ impl InKernel {
         Ok(InKernel { region, programs, _targets: [devices, sockets] })
     }
 
-    pub fn processed(&self) -> u64 {
-        self.programs[0].processed().expect("the kernel says how many instructions it processed")
+    pub fn verified_instructions(&self) -> u64 {
+        self.programs[0].verified_instructions().expect("the kernel says how many instructions it processed")
     }
 
     /// Runs a packet here and in the machine of the rig, and compares verdicts, bytes and regions.
@@ -66,7 +66,7 @@ impl InKernel {
         let (verdict, frame) = self.programs[port as usize].run(data).expect("a run");
         let is_socket = matches!(outcome.redirect, Some((bpf::asm::MapRef::Sockets, _)));
         // No queue has a socket here.
-        let expected = if is_socket { bpf::helper::XDP_PASS as u32 } else { outcome.verdict };
+        let expected = if is_socket { bpf::uapi::XDP_PASS as u32 } else { outcome.verdict };
         assert_eq!((verdict, frame), (expected, packet), "port {port}: {data:02x?}");
     }
 
@@ -94,6 +94,6 @@ fn the_router_in_the_kernel_is_the_router() {
         kernel.compare(&rig, rng.below(PORTS.into()) as u32, &data);
     }
     kernel.compare_regions(&rig);
-    eprintln!("{} instructions processed", kernel.processed());
-    assert!(kernel.processed() < 20_000, "{} instructions were processed", kernel.processed());
+    eprintln!("{} instructions processed", kernel.verified_instructions());
+    assert!(kernel.verified_instructions() < 20_000, "{} instructions were processed", kernel.verified_instructions());
 }

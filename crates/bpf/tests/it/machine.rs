@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicU64;
 
 use bpf::asm::{AccessSize, Alu, AluOperand, AsmError, Assembly, Cond, Instruction, Links, MapRef, Reg};
-use bpf::machine::{Environment, Fault, RunOutcome, run};
+use bpf::machine::{Environment, MachineFault, RunOutcome, run};
 
 fn encode(instructions: &[Instruction]) -> Vec<u64> {
     let mut code = Assembly::default();
@@ -11,7 +11,7 @@ fn encode(instructions: &[Instruction]) -> Vec<u64> {
     code.assemble(&Links::default(), true).expect("no jumps")
 }
 
-fn run_on(instructions: &[Instruction], packet: &mut [u8]) -> Result<RunOutcome, Fault> {
+fn run_on(instructions: &[Instruction], packet: &mut [u8]) -> Result<RunOutcome, MachineFault> {
     let region = [AtomicU64::new(0), AtomicU64::new(7)];
     let environment = Environment { links: Links::default(), region: &region, devices: 1, sockets: 1, cpu: 0 };
     run(&encode(instructions), packet, environment)
@@ -28,7 +28,7 @@ fn loads_are_checked_against_the_packet() {
     let mut packet = [1, 2, 3];
     assert_eq!(run_on(&load(1), &mut packet).map(|outcome| outcome.verdict), Ok(0x0302));
     for offset in [2, 3, -1, i16::MAX, i16::MIN] {
-        assert!(matches!(run_on(&load(offset), &mut packet), Err(Fault::Memory { at: 1, .. })), "{offset}");
+        assert!(matches!(run_on(&load(offset), &mut packet), Err(MachineFault::Memory { at: 1, .. })), "{offset}");
     }
 }
 
@@ -49,9 +49,9 @@ fn stack_registers_and_ends_are_checked() {
         [Instruction::StoreImm(AccessSize::B8, Reg(10), -512, 1), Instruction::Load(AccessSize::B8, R0, Reg(10), -512)];
     assert!(run_on(&[below[0], below[1], Instruction::Exit], &mut []).is_ok());
     assert!(run_on(&[Instruction::StoreImm(AccessSize::B8, Reg(10), -520, 1)], &mut []).is_err());
-    assert_eq!(run_on(&[Instruction::Exit], &mut []), Err(Fault::NoValue { at: 0, register: 0 }));
+    assert_eq!(run_on(&[Instruction::Exit], &mut []), Err(MachineFault::NoValue { at: 0, register: 0 }));
     let moved = Instruction::Alu64(Alu::Mov, R0, AluOperand::Imm(1));
-    assert_eq!(run_on(&[moved], &mut []), Err(Fault::NoInstruction { at: 1 }));
+    assert_eq!(run_on(&[moved], &mut []), Err(MachineFault::NoInstruction { at: 1 }));
     assert!(run_on(&[Instruction::Alu64(Alu::Mov, Reg(10), AluOperand::Imm(1))], &mut []).is_err(), "r10 is constant");
 }
 
@@ -63,7 +63,7 @@ fn a_program_that_does_not_end_is_found() {
     code.push(Instruction::Jump(again));
     let words = code.assemble(&Links::default(), false).expect("a short jump");
     let environment = Environment { links: Links::default(), region: &[], devices: 0, sockets: 0, cpu: 0 };
-    assert_eq!(run(&words, &mut [], environment), Err(Fault::Endless));
+    assert_eq!(run(&words, &mut [], environment), Err(MachineFault::Endless));
 }
 
 /// Jumps over `count` instructions, under a condition that holds or does not.
@@ -115,7 +115,6 @@ fn instructions_print_as_the_verifier_prints_them() {
         Instruction::Load(AccessSize::B4, R2, R1, 4),
         Instruction::Store(AccessSize::B8, R1, -8, R2),
         Instruction::AtomicAdd(R1, 8, R2),
-        Instruction::Exchange(R1, 8, R2),
         Instruction::BigEndian(R2, 16),
         Instruction::Alu32(Alu::Rsh, R2, AluOperand::Imm(3)),
         Instruction::Alu64(Alu::Neg, R2, AluOperand::Imm(0)),
@@ -123,8 +122,8 @@ fn instructions_print_as_the_verifier_prints_them() {
         Instruction::Exit,
     ]);
     let expected = "0: r1 = 0x100000002\n2: r2 = *(u32 *)(r1 +4)\n3: *(u64 *)(r1 -8) = r2\n\
-                    4: lock *(u64 *)(r1 +8) += r2\n5: r2 = xchg((u64 *)(r1 +8), r2)\n6: r2 = be16 r2\n7: w2 >>= 3\n\
-                    8: r2 = -r2\n9: call 51\n10: exit\n";
+                    4: lock *(u64 *)(r1 +8) += r2\n5: r2 = be16 r2\n6: w2 >>= 3\n\
+                    7: r2 = -r2\n8: call 51\n9: exit\n";
     assert_eq!(bpf::disassemble(&words), expected);
     assert_eq!(bpf::disassemble(&[u64::MAX]), "0: no instruction: 0xffffffffffffffff\n");
 }

@@ -51,7 +51,7 @@ fn run(path: &Path, packets: usize) -> Option<Ways> {
     let mut rig = Rig::try_new(&program, &[Executor::Interpreter], |_, _| {})?;
     let kernel = InKernel::load(&rig, 1).ok();
     if let Some(kernel) = &kernel {
-        eprintln!("  {} instructions processed", kernel.processed());
+        eprintln!("  {} instructions processed", kernel.verified_instructions());
     }
     let mut rng = SplitMix64::new(9);
     for _ in 0..packets {

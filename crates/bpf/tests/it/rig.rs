@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bpf::asm::{Links, MapRef};
-use bpf::machine::{self, Environment, Fault, RunOutcome};
-use bpf::{Compiled, Options, PortState, RegionCounts};
+use bpf::machine::{self, Environment, MachineFault, RunOutcome};
+use bpf::{KernelCode, KernelOptions, PortState, RegionCounts};
 use compiler::Source;
 use engine::Objects;
 use ir::Program;
@@ -66,7 +66,7 @@ impl Ways {
 
 pub struct Rig {
     pub program: Arc<Program>,
-    pub compiled: Compiled,
+    pub compiled: KernelCode,
     pub region: Vec<AtomicU64>,
     /// The code of each port.
     code: Vec<Vec<u64>>,
@@ -96,8 +96,8 @@ impl Rig {
         executors: &[Executor],
         write: impl Fn(&Program, &mut Objects),
     ) -> Option<Rig> {
-        let pass = v1model::kernel_pass(program).expect("a v1model program");
-        let compiled = bpf::compile(program, &pass, Options { cpus: CPUS, ports: PORTS }).ok()?;
+        let pipeline = v1model::kernel_pipeline(program).expect("a v1model program");
+        let compiled = bpf::compile(program, &pipeline, KernelOptions { cpus: CPUS, ports: PORTS }).ok()?;
         let switch = |executor| {
             let config = Config { executor, cpu_port: None, ..Config::with_ports(PORTS) };
             let mut switch = Switch::new(program.clone(), config).expect("a switch");
@@ -130,12 +130,12 @@ impl Rig {
     }
 
     /// Runs code on a packet in the machine.
-    pub fn machine(&self, port: u32, packet: &mut [u8]) -> Result<RunOutcome, Fault> {
+    pub fn machine(&self, port: u32, packet: &mut [u8]) -> Result<RunOutcome, MachineFault> {
         self.machine_on(CPU, port, packet)
     }
 
     /// Does the same on this processor.
-    pub fn machine_on(&self, cpu: u32, port: u32, packet: &mut [u8]) -> Result<RunOutcome, Fault> {
+    pub fn machine_on(&self, cpu: u32, port: u32, packet: &mut [u8]) -> Result<RunOutcome, MachineFault> {
         let environment = Environment { links: links(port), region: &self.region, devices: 64, sockets: SOCKETS, cpu };
         machine::run(&self.code[port as usize], packet, environment)
     }
@@ -152,9 +152,9 @@ impl Rig {
         let (before, mut packet) = (self.shared_words(), data.to_vec());
         let outcome = self.machine(port, &mut packet).unwrap_or_else(|fault| panic!("{fault}\n{}", self.code()));
         let way = match (outcome.verdict as i32, outcome.redirect) {
-            (bpf::helper::XDP_DROP, None) => Way::Dropped,
-            (bpf::helper::XDP_REDIRECT, Some((MapRef::Sockets, 0))) => Way::HandedOver,
-            (bpf::helper::XDP_REDIRECT, Some((MapRef::Devices, device))) => {
+            (bpf::uapi::XDP_DROP, None) => Way::Dropped,
+            (bpf::uapi::XDP_REDIRECT, Some((MapRef::Sockets, 0))) => Way::HandedOver,
+            (bpf::uapi::XDP_REDIRECT, Some((MapRef::Devices, device))) => {
                 Way::Sent { port: device - 10, data: packet.clone() }
             }
             other => panic!("{other:?} of {data:02x?}"),

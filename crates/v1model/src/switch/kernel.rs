@@ -1,4 +1,4 @@
-//! Describes the pass of a packet that can run in the kernel: the same steps as one whole unit of machine code.
+//! Describes the pipeline that can run in the kernel: the same steps as one whole unit of machine code.
 
 use engine::MayWait;
 use ir::Program;
@@ -6,18 +6,18 @@ use ir::Program;
 use super::layout::{Layout, LoadError};
 use super::state::{result, whole_steps};
 
-/// Returns the pass of a packet through the whole pipeline: received, processed, and sent by one port or dropped.
+/// Returns the steps of a packet through the whole pipeline: received, processed, and sent by one port or dropped.
 /// Everything else that the switch does for a packet is handed over.
 ///
 /// # Errors
 /// If the program is not a v1model program.
-pub fn kernel_pass(program: &Program) -> Result<bpf::Pass, LoadError> {
+pub fn kernel_pipeline(program: &Program) -> Result<bpf::KernelPipeline, LoadError> {
     let layout = Layout::new(program)?;
     let (steps, egress_begins) = whole_steps(program, &layout, [MayWait::default(); 2]);
     let standard = layout.standard;
     let times =
         [standard.ingress_global_timestamp, standard.egress_global_timestamp, standard.enq_timestamp].into_iter();
-    Ok(bpf::Pass {
+    Ok(bpf::KernelPipeline {
         steps,
         egress_begins,
         ingress_port: standard.ingress_port,

@@ -60,7 +60,7 @@ use switch::{
 pub(crate) use config::drop_port_of;
 pub use config::{CPU_PORT, Config, DROP_PORT, Executor, MAX_PORT, WIDEST_PORT, drop_port, max_port};
 pub use image::Image;
-pub use kernel::kernel_pass;
+pub use kernel::kernel_pipeline;
 pub use layout::LoadError;
 pub use paths::{Path, PathCount, PathReason};
 pub use tiny::{EXECUTIONS_PER_SECOND, TinySettings};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use bpf::asm::Links;
-use bpf::{Compiled, Options, Reason, Unsupported};
+use bpf::{HandOverReason, KernelCode, KernelOptions, Unsupported};
 use ir::{LocId, Program};
 use serde_json::{Value, json};
 
@@ -16,19 +16,19 @@ const MAX_PLACES: usize = 4;
 /// The result of a compilation for the kernel.
 pub struct KernelReport<'p> {
     program: &'p Program,
-    result: Result<Compiled, String>,
+    result: Result<KernelCode, String>,
 }
 
 impl<'p> KernelReport<'p> {
     /// Compiles a program.
     pub fn new(program: &'p Program) -> KernelReport<'p> {
-        let pass = v1model::kernel_pass(program).map_err(|error| error.to_string());
-        let result = pass.and_then(|pass| {
+        let pipeline = v1model::kernel_pipeline(program).map_err(|error| error.to_string());
+        let result = pipeline.and_then(|pipeline| {
             let describe = |error: Unsupported| match (error, place(program, error)) {
                 (error, Some(at)) => format!("{error} (the limit is reached at {at})"),
                 (error, None) => error.to_string(),
             };
-            bpf::compile(program, &pass, Options::default()).map_err(describe)
+            bpf::compile(program, &pipeline, KernelOptions::default()).map_err(describe)
         });
         KernelReport { program, result }
     }
@@ -91,8 +91,8 @@ impl<'p> KernelReport<'p> {
     }
 
     /// Returns the places of each reason, in the order of the program.
-    fn hand_overs(&self, compiled: &Compiled) -> BTreeMap<Reason, Vec<String>> {
-        let mut reasons: BTreeMap<Reason, Vec<LocId>> = BTreeMap::new();
+    fn hand_overs(&self, compiled: &KernelCode) -> BTreeMap<HandOverReason, Vec<String>> {
+        let mut reasons: BTreeMap<HandOverReason, Vec<LocId>> = BTreeMap::new();
         for hand_over in &compiled.hand_overs {
             let places = reasons.entry(hand_over.reason).or_default();
             places.extend(Some(hand_over.loc).filter(|loc| loc.as_u32() != 0));
@@ -114,7 +114,7 @@ fn place(program: &Program, error: Unsupported) -> Option<String> {
     }
 }
 
-fn verdict(compiled: &Compiled) -> &'static str {
+fn verdict(compiled: &KernelCode) -> &'static str {
     match (compiled.can_forward, compiled.can_drop) {
         (true, true) => "packets can be forwarded and dropped in the kernel",
         (true, false) => "packets can be forwarded in the kernel",
@@ -123,7 +123,7 @@ fn verdict(compiled: &Compiled) -> &'static str {
     }
 }
 
-fn instructions(compiled: &Compiled) -> usize {
+fn instructions(compiled: &KernelCode) -> usize {
     compiled.encode(&Links::default(), true).map_or(0, |code| code.len())
 }
 

@@ -1,7 +1,7 @@
 //! Numbers of the kernel's functions and verdicts, from `include/uapi/linux/bpf.h`.
 
 /// `bpf_get_smp_processor_id`
-pub const PROCESSOR: i32 = 8;
+pub const GET_SMP_PROCESSOR_ID: i32 = 8;
 /// `bpf_redirect_map`
 pub const REDIRECT_MAP: i32 = 51;
 
