@@ -18,6 +18,7 @@
 //! registry is never reused for something else. This crate knows neither P4 nor the architectures on top of it.
 
 mod drops;
+mod either;
 mod forward;
 mod frame;
 mod frame_mut;
@@ -35,6 +36,7 @@ pub mod trace;
 mod utilization;
 
 pub use drops::{DropReason, DropSite, Drops};
+pub use either::EitherSwitch;
 pub use frame::{Device, Frame, PortId};
 pub use frame_mut::{Egress, FrameMut, HeadroomBuf};
 pub use mirror::{MirrorSession, MirrorSessions};

@@ -12,7 +12,6 @@
 
 pub mod bench;
 pub mod hooks;
-mod live_switch;
 pub mod simulated;
 
 use std::io::{self, Write};
@@ -21,11 +20,13 @@ use std::sync::atomic::AtomicBool;
 
 use elastic_switch::ElasticSwitch;
 use lab_live::{DaemonConnection, DaemonSettings, LabError, LiveNetwork, ProcessArguments};
-use resilient_switch::ResilientSwitch;
+use resilient_switch::{InBandSwitch, ResilientSwitch};
 use runtime::{RunConfig, RunHandle, RunReport};
+use switch::EitherSwitch;
 use v1model::Switch;
 
-pub use live_switch::LiveSwitch;
+/// A switch of a live lab: in the network of its stores, or with tables in the memory of servers.
+pub type LiveSwitch<S> = EitherSwitch<InBandSwitch<S>, ElasticSwitch<S>>;
 
 /// Forwards in real time: [`RunConfig::run_live`].
 ///

@@ -86,7 +86,7 @@ impl LiveNetwork for Network {
             }
             _ => {}
         }
-        Ok(self.connect(at, Network::switch_for(self, at, seed, program)?).into())
+        Ok(LiveSwitch::first(self.connect(at, Network::switch_for(self, at, seed, program)?)))
     }
 
     fn pipeline(&self, switch: usize) -> Option<Pipeline> {

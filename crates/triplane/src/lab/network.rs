@@ -191,10 +191,10 @@ impl Network {
     pub fn live_switch(&self, at: usize, seed: u64) -> LiveSwitch<Switch> {
         let switch = self.switch(at, seed);
         match self.remote_tables.config(at) {
-            Some(config) => {
-                memory::wrap(switch, config).unwrap_or_else(|error| panic!("it was planned: {error}")).into()
-            }
-            None => self.connect(at, switch).into(),
+            Some(config) => LiveSwitch::second(
+                memory::wrap(switch, config).unwrap_or_else(|error| panic!("it was planned: {error}")),
+            ),
+            None => LiveSwitch::first(self.connect(at, switch)),
         }
     }
 

@@ -50,7 +50,7 @@ fn switch_address(switch: usize) -> SwitchAddress {
 pub fn oversized(program: &ir::Program, entries: &Entries) -> Vec<ElasticError> {
     let check = |form: &EntryForm| {
         let of_table = entries.tables.iter().filter(|entry| entry.table == form.settings.table);
-        form.check_count(of_table.map(|entry| form.count_of(&entry.keys)).sum())
+        form.check_cells(of_table.map(|entry| form.cell_count(&entry.keys)).sum())
     };
     EntryForm::all(program).iter().filter_map(|form| check(form).err()).collect()
 }
