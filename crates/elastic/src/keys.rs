@@ -68,7 +68,7 @@ impl KeyForm {
     }
 
     /// Returns the number of cells that an entry takes, at most. One that stays in the switch counts as one.
-    pub fn cells_of(&self, length: u32) -> usize {
+    pub fn cell_count(&self, length: u32) -> usize {
         self.served_length(length).map_or(1, |served| 1 << (served - length))
     }
 
@@ -155,7 +155,7 @@ mod tests {
         let served: Vec<_> = [0, 9, 10, 16, 17, 18, 24, 26, 32].map(|length| form.served_length(length)).into();
         let expected = [None, None, Some(16), Some(16), None, Some(24), Some(24), Some(32), Some(32)];
         assert_eq!(served, expected);
-        assert_eq!([9, 10, 16, 26].map(|length| form.cells_of(length)), [1, 64, 1, 64]);
+        assert_eq!([9, 10, 16, 26].map(|length| form.cell_count(length)), [1, 64, 1, 64]);
         assert_eq!([16, 24, 32].map(|served| form.shortest_of(served)), [10, 18, 26]);
         let all = KeyForm::Prefix { exact_bytes: 0, bits: 4, lengths: (0..=4).collect(), expansion_bits: 6 };
         assert!((0..=4).all(|length| all.served_length(length) == Some(length) && all.shortest_of(length) == length));

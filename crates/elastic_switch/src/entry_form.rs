@@ -76,20 +76,20 @@ impl EntryForm {
     }
 
     /// Returns how much of the table's size an entry takes: a prefix, its maximum number of cells.
-    pub fn count_of(&self, keys: &[KeyValue]) -> u64 {
-        let Some(prefix) = &self.settings.prefix else { return 1 };
-        match keys.get(prefix.element) {
-            Some(KeyValue::Lpm(_, length)) => prefix.entries_of(*length),
-            Some(KeyValue::Any) => prefix.entries_of(0),
-            _ => 1,
-        }
+    pub fn cell_count(&self, keys: &[KeyValue]) -> u64 {
+        let length = self.settings.prefix.as_ref().and_then(|prefix| match keys.get(prefix.element)? {
+            KeyValue::Lpm(_, length) => Some(*length),
+            KeyValue::Any => Some(0),
+            _ => None,
+        });
+        length.map_or(1, |length| self.keys.cell_count(length) as u64)
     }
 
     /// Checks that the table has room for entries that take this much of its size.
     ///
     /// # Errors
     /// If it has not.
-    pub fn check_count(&self, counted: u64) -> Result<(), ElasticError> {
+    pub fn check_cells(&self, counted: u64) -> Result<(), ElasticError> {
         let is_expanded = self.settings.prefix.as_ref().is_some_and(|prefix| !prefix.has_all_lengths());
         if is_expanded && counted > u64::from(self.settings.entries) {
             return Err(ElasticError::Cells(self.name.clone(), counted, self.settings.entries));
@@ -144,5 +144,23 @@ impl EntryForm {
             rest = after;
         }
         Some(ActionCall { action: *action, args })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The owner of the table's entries counts by the annotation, the table itself by the form of its keys.
+    #[test]
+    fn annotation_and_form_of_keys_agree_on_the_cells_of_a_prefix() {
+        for lengths in [vec![32], vec![16, 24, 32], (0..=32).collect(), vec![5, 32]] {
+            let prefix = ElasticPrefix { element: 0, bits: 32, lengths: lengths.clone() };
+            let expansion_bits = ELASTIC_EXPANSION_BITS;
+            let form = KeyForm::Prefix { exact_bytes: 2, bits: 32, lengths, expansion_bits };
+            for length in 0..=32 {
+                assert_eq!(prefix.cell_count(length), form.cell_count(length) as u64, "{length} with {form:?}");
+            }
+        }
     }
 }

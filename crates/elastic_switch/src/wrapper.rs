@@ -526,7 +526,7 @@ fn needed_bytes(form: &EntryForm, replicas: u32, servers: usize) -> u64 {
 /// Checks that the entries of a table fit.
 fn check_entries(form: &EntryForm, objects: &Objects) -> Result<(), ElasticError> {
     let entries = objects.entries(form.settings.table);
-    form.check_count(entries.map(|installed| form.count_of(&installed.entry.keys)).sum())
+    form.check_cells(entries.map(|installed| form.cell_count(&installed.entry.keys)).sum())
 }
 
 fn table_config(form: &EntryForm, config: &ElasticConfig) -> TableConfig {

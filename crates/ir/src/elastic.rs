@@ -74,7 +74,7 @@ impl ElasticPrefix {
 
     /// Returns how much of the table's size a prefix of this length takes: its maximum number of cells, or one if it
     /// stays in the switch.
-    pub fn entries_of(&self, length: u32) -> u64 {
+    pub fn cell_count(&self, length: u32) -> u64 {
         let served = self.lengths.iter().find(|served| **served >= length);
         let more = served.map(|served| served - length).filter(|more| *more <= ELASTIC_EXPANSION_BITS);
         1 << more.unwrap_or(0)
@@ -305,11 +305,11 @@ mod tests {
         let read = |text: &str| program(text, keys()).elastic_tables().unwrap().remove(0).prefix.unwrap();
         let all = read("");
         assert_eq!((all.element, all.bits, all.lengths.len(), all.has_all_lengths()), (1, 32, 33, true));
-        assert!((0..=32).all(|length| all.entries_of(length) == 1));
+        assert!((0..=32).all(|length| all.cell_count(length) == 1));
         let few = read("lengths = \"16, 24,32\"");
         assert_eq!((&few.lengths[..], few.has_all_lengths()), (&[16, 24, 32][..], false));
-        assert_eq!([0, 7, 8, 15, 16, 17, 25, 32].map(|length| few.entries_of(length)), [1, 1, 256, 2, 1, 128, 128, 1]);
-        assert_eq!(read("lengths = \"32\"").entries_of(23), 1, "it would take 512 cells");
+        assert_eq!([0, 7, 8, 15, 16, 17, 25, 32].map(|length| few.cell_count(length)), [1, 1, 256, 2, 1, 128, 128, 1]);
+        assert_eq!(read("lengths = \"32\"").cell_count(23), 1, "it would take 512 cells");
         for wrong in ["", "24", "24, 24, 32", "32, 24", "16 32", "16, 40", "-1, 32"] {
             refused(&program(&format!("lengths = \"{wrong}\""), keys()), "end with the width of the element, 32");
         }

@@ -121,7 +121,7 @@ impl<P> ElasticTable<P> {
         if self.record(key).is_some() {
             return Err(WriteFault::Exists);
         }
-        if self.ledger.len() + self.prefixes.kept() + self.cells_of(key) > self.config.entries as usize
+        if self.ledger.len() + self.prefixes.kept() + self.cell_count(key) > self.config.entries as usize
             || self.placement.stashed() >= self.config.limits.stash
         {
             return Err(WriteFault::Full);
@@ -164,8 +164,8 @@ impl<P> ElasticTable<P> {
     }
 
     /// Returns the number of cells that an entry takes, at most.
-    fn cells_of(&self, key: EntryKey<'_>) -> usize {
-        key.prefix_length.map_or(1, |length| self.config.keys.cells_of(length))
+    fn cell_count(&self, key: EntryKey<'_>) -> usize {
+        key.prefix_length.map_or(1, |length| self.config.keys.cell_count(length))
     }
 
     fn check(&self, key: EntryKey<'_>, record: Option<&[u8]>) -> Result<(), WriteFault> {
@@ -178,7 +178,7 @@ impl<P> ElasticTable<P> {
             return Err(WriteFault::Key);
         }
         record.map_or(Ok(()), |record| self.config.records.validate(record)).map_err(WriteFault::Record)?;
-        if self.changes.len().saturating_add(self.cells_of(key)) > self.config.limits.changes {
+        if self.changes.len().saturating_add(self.cell_count(key)) > self.config.limits.changes {
             return Err(WriteFault::Busy);
         }
         Ok(())

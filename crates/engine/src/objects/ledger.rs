@@ -38,8 +38,8 @@ pub struct LedgerChange {
 struct Ledger {
     state: TableState,
     prefix: Option<ElasticPrefix>,
-    /// Number of entries, where a prefix counts as the cells that it takes at most.
-    counted: u64,
+    /// How much of the table's size its entries take.
+    cells: u64,
 }
 
 /// The entries of all `@elastic` tables, and the changes that their owner has not taken.
@@ -51,9 +51,9 @@ pub(super) struct Ledgers {
 
 impl Ledger {
     /// Returns how much of the table's size an entry takes: a prefix, its maximum number of cells.
-    fn count_of(&self, keys: &[KeyValue]) -> u64 {
+    fn cell_count(&self, keys: &[KeyValue]) -> u64 {
         let length = prefix_length(keys);
-        self.prefix.as_ref().zip(length).map_or(1, |(prefix, length)| prefix.entries_of(length))
+        self.prefix.as_ref().zip(length).map_or(1, |(prefix, length)| prefix.cell_count(length))
     }
 
     /// Returns the change of an entry.
@@ -88,11 +88,11 @@ impl Objects {
             let state = self.control().tables[table].clone();
             let handles: Vec<Handle> = state.entries.handles().collect();
             handles.iter().for_each(|handle| self.change(ControlChange::Take(table, *handle)));
-            let mut ledger = Ledger { state, prefix, counted: 0 };
+            let mut ledger = Ledger { state, prefix, cells: 0 };
             let ledgers = self.ledgers.get_or_insert_default();
             for handle in handles {
                 let entry = ledger.state.entry(handle);
-                ledger.counted += ledger.count_of(&entry.keys);
+                ledger.cells += ledger.cell_count(&entry.keys);
                 ledgers.changes.push(ledger.change(table, &entry.keys, Some(call_of(&entry.action))));
             }
             ledgers.tables.insert(table, ledger);
@@ -131,8 +131,8 @@ impl Objects {
         if state.backend.find(&entry.keys, entry.priority).is_some() {
             return Err(EntryError::Duplicate);
         }
-        let more = ledger.count_of(&entry.keys);
-        if ledger.counted + more > state.capacity {
+        let more = ledger.cell_count(&entry.keys);
+        if ledger.cells + more > state.capacity {
             return Err(if more == 1 {
                 EntryError::Full(state.capacity)
             } else {
@@ -142,7 +142,7 @@ impl Objects {
         let now_ns = self.now_ns;
         self.change_ledger(table, &entry.keys, Some(call_of(&entry.action)), |ledger| {
             ledger.state.add(entry, false, now_ns);
-            ledger.counted += more;
+            ledger.cells += more;
         });
         Ok(())
     }
@@ -163,7 +163,7 @@ impl Objects {
         let keys = self.written_entries(table).entries.keys(handle);
         self.change_ledger(table, &keys, None, |ledger| {
             ledger.state.take(handle);
-            ledger.counted -= ledger.count_of(&keys);
+            ledger.cells -= ledger.cell_count(&keys);
         });
     }
 
