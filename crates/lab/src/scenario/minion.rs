@@ -39,7 +39,7 @@ pub struct MinionResult {
     pub arrived: u64,
     /// Names of the words of a hop.
     pub words: Vec<String>,
-    /// The first million of the programs that arrived, in the order of their arrival.
+    /// The programs that arrived, in the order of their arrival: at each host the first million, and 64 MiB at most.
     pub packets: Vec<MinionPacket>,
 }
 

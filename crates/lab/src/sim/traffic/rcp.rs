@@ -27,7 +27,7 @@ const MAX_INTERVAL_NS: u64 = 200_000_000;
 const TIMEOUT_NS: u64 = 1_000_000_000;
 
 /// Maximum number of programs whose echoes are awaited.
-const MAX_ASKED: usize = 64;
+const MAX_AWAITED: usize = 64;
 
 /// Maximum number of datagrams that are sent at one moment.
 const MAX_AT_ONCE: usize = 64;
@@ -36,7 +36,7 @@ const MAX_AT_ONCE: usize = 64;
 const MAX_DEBT: f64 = 10_000.0;
 
 /// A program that was sent, and the purpose of its echo.
-struct Asked {
+struct AwaitedProbe {
     prober: Prober,
     is_discovery: bool,
 }
@@ -53,7 +53,7 @@ pub struct RcpSender {
     next_discovery: Time,
     stop: Time,
     /// The programs whose echoes are awaited.
-    asked: VecDeque<Asked>,
+    awaited: VecDeque<AwaitedProbe>,
     /// Bytes that may be sent, and the time up to which they are counted.
     credit: (f64, Time),
     sockets: Option<(SocketHandle, SocketHandle)>,
@@ -85,7 +85,7 @@ impl RcpSender {
             next_program: start,
             next_discovery: start,
             stop,
-            asked: VecDeque::new(),
+            awaited: VecDeque::new(),
             credit: (0.0, start),
             sockets: None,
             sent: 0,
@@ -116,14 +116,14 @@ impl RcpSender {
 
     /// Accepts an echo, and returns the program that updates the links.
     fn accept(&mut self, now_ns: u64, datagram: &[u8]) -> Option<TinyProgram> {
-        let found = self.asked.iter_mut().enumerate().find_map(|(at, asked)| {
-            let echo = asked.prober.receive(now_ns, datagram)?;
+        let found = self.awaited.iter_mut().enumerate().find_map(|(at, awaited)| {
+            let echo = awaited.prober.receive(now_ns, datagram)?;
             Some((at, echo))
         });
         let (at, echo) = found?;
         // Older ones would bring older samples.
-        let asked = self.asked.drain(..=at).next_back()?;
-        if asked.is_discovery {
+        let awaited = self.awaited.drain(..=at).next_back()?;
+        if awaited.is_discovery {
             self.controller.discovered(&echo.program);
             // The sample follows at once.
             self.next_program = Time::from_ns(now_ns);
@@ -170,9 +170,9 @@ impl RcpSender {
         if let Some(datagram) = prober.send(now_ns) {
             self.send_program(socket, &datagram);
         }
-        self.asked.push_back(Asked { prober, is_discovery });
-        if self.asked.len() > MAX_ASKED {
-            self.asked.pop_front();
+        self.awaited.push_back(AwaitedProbe { prober, is_discovery });
+        if self.awaited.len() > MAX_AWAITED {
+            self.awaited.pop_front();
         }
         if is_discovery {
             self.next_discovery = now.after_ns(DISCOVER_NS);
