@@ -58,7 +58,7 @@ impl Objects {
     }
 
     /// Checks that an index is inside a counter array.
-    fn check_counter(&self, counter: CounterId, index: u64) -> Result<(), EntryError> {
+    pub(super) fn check_counter(&self, counter: CounterId, index: u64) -> Result<(), EntryError> {
         let size = self.sizes.counters[counter].ok_or(EntryError::NoSuchResource)?;
         if index >= size { Err(EntryError::BeyondEnd { index, size }) } else { Ok(()) }
     }

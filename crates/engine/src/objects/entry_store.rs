@@ -294,6 +294,11 @@ impl EntryStore {
         if self.record(handle)[0] & EXTENDED == 0 { None } else { self.extensions.get(&handle) }
     }
 
+    /// Returns the handle that the next entry will have.
+    pub(crate) fn next_handle(&self) -> Handle {
+        self.free.last().copied().unwrap_or(Handle(self.generations.len() as u32))
+    }
+
     /// Allocates the handle of a new entry and stores the entry. `in_record` says whether the table's record for
     /// packets holds its action.
     pub(crate) fn add(&mut self, entry: &TableEntry, in_record: bool, constant: bool, written_ns: u64) -> Handle {

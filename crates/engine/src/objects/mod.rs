@@ -5,6 +5,7 @@
 
 mod arrays;
 mod batch;
+mod changes;
 mod control;
 mod counter;
 mod entries;
@@ -42,6 +43,7 @@ use ::tables::publish::{RcuReader, RcuWriter};
 use cranelift_entity::PrimaryMap;
 use ir::{ActionId, CounterId, ProfileId, Program, TableId};
 
+pub use changes::TableChange;
 pub use counter::CounterValue;
 pub use entry::{ActionCall, ActionSpec, EntryError, TableEntry, WeightedCall};
 pub use inline_arrays::{
@@ -115,6 +117,8 @@ pub struct Objects {
     /// What compiled code needs to use resilient arrays inline: see [`Objects::array_addresses`].
     array_addresses: Vec<u64>,
     use_times: UseTimes,
+    /// What the control plane changed, if that is recorded.
+    changes: Option<BTreeSet<TableChange>>,
 }
 
 /// The role of a view: the owner writes the control plane's state, workers read published versions of it.
@@ -186,6 +190,7 @@ impl Objects {
             ledgers: None,
             array_addresses: Vec::new(),
             use_times: UseTimes::default(),
+            changes: None,
             side: ViewRole::Owner(RcuWriter::new(ControlState {
                 tables,
                 profiles: program
@@ -231,6 +236,7 @@ impl Objects {
 
     /// Applies a checked change.
     fn change(&mut self, change: ControlChange) {
+        self.note_change(&change);
         match &mut self.side {
             ViewRole::Owner(writer) => writer.change(change),
             ViewRole::Worker(_) => panic!("the control plane speaks to the owner of the objects"),

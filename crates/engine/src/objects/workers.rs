@@ -39,6 +39,7 @@ impl Objects {
             ledgers: None,
             array_addresses: Vec::new(),
             use_times: UseTimes::default(),
+            changes: None,
         };
         worker.renew_array_addresses();
         worker
