@@ -164,6 +164,9 @@ pub struct Links {
     pub sockets: i32,
     /// Number of the port.
     pub port: u32,
+    /// Whether packets to the port may come from a local stack, which leaves their checksums to a card: behind a veth
+    /// or a TAP device.
+    pub has_local_senders: bool,
 }
 
 impl Links {
@@ -201,6 +204,10 @@ pub enum Instruction {
     StoreImm(AccessSize, Reg, i16, i32),
     /// `*(destination + offset) += source`, atomically, on 64 bits.
     AtomicAdd(Reg, i16, Reg),
+    /// The same, which also loads the word as it was before into the source, and is a full barrier (Linux 5.12).
+    AtomicFetchAdd(Reg, i16, Reg),
+    /// Loads 1 if local stacks send to the port of the program, else 0.
+    LoadHasLocalSenders(Reg),
     /// Jumps.
     Jump(Label),
     /// Jumps under a condition on 64 bits.
@@ -396,12 +403,19 @@ fn encode_simple(instruction: &Instruction, links: &Links, words: &mut Vec<u64>)
         Instruction::Store(size, to, offset, from) => word(0x63 | size as u8, to.0, from.0, offset, 0),
         Instruction::StoreImm(size, to, offset, number) => word(0x62 | size as u8, to.0, 0, offset, number),
         Instruction::AtomicAdd(to, offset, from) => word(0xdb, to.0, from.0, offset, 0),
+        Instruction::AtomicFetchAdd(to, offset, from) => word(0xdb, to.0, from.0, offset, FETCH),
+        Instruction::LoadHasLocalSenders(reg) => {
+            operation(0x04, Alu::Mov, reg, AluOperand::Imm(links.has_local_senders.into()))
+        }
         Instruction::Call(number) => word(0x85, 0, 0, 0, number),
         Instruction::Exit => word(0x95, 0, 0, 0, 0),
         Instruction::Bind(_) | Instruction::Jump(_) | Instruction::JumpIf(..) => return,
     };
     words.push(one);
 }
+
+/// Immediate of an atomic addition that fetches: `BPF_FETCH`.
+pub(crate) const FETCH: i32 = 1;
 
 fn word(code: u8, destination: u8, source: u8, offset: i16, immediate: i32) -> u64 {
     let registers = u64::from(destination | source << 4);

@@ -1,11 +1,16 @@
 //! Lays out the region: the memory that a compiled program and the switch share.
 //!
 //! ```text
-//! scratch memory of each processor | port states | counts by port | counts of drops and parser errors
-//! | counter arrays | direct counters | tables: records, then the words of the lookup
+//! scratch memory of each processor | gate | port states | counts by port | counts of drops and parser errors
+//! | counter arrays | tables | the same tables again
+//! tables: direct counters, records, words of the lookup
 //! ```
 //!
-//! All offsets are in bytes. A count of packets and bytes takes two words.
+//! All offsets are in bytes; those of tables begin at the first of the two copies. A count of packets and bytes takes
+//! two words.
+//!
+//! The gate says which copy of the tables packets use, see [`crate::RegionWriter`]: [`GATE_OPEN`] and the offset of the
+//! copy. While the bit is not set, all packets are handed over.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -27,6 +32,9 @@ pub(crate) const MAX_SCRATCH_WORDS: u32 = 4000;
 const DEFAULT_ENTRIES: u64 = 1024;
 /// Maximum number of elements of a key.
 const MAX_KEYS: usize = 8;
+
+/// Bit of the gate: packets may run.
+pub(crate) const GATE_OPEN: u64 = 1;
 
 /// The reason why a program cannot run in the kernel at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -90,6 +98,7 @@ pub(crate) struct TableLayout {
 pub struct RegionLayout {
     pub(crate) options: KernelOptions,
     pub(crate) scratch_bytes: u32,
+    pub(crate) gate: u32,
     pub(crate) port_states: u32,
     pub(crate) received: u32,
     pub(crate) sent: u32,
@@ -102,6 +111,10 @@ pub struct RegionLayout {
     pub(crate) tables: BTreeMap<TableId, TableLayout>,
     /// Tables that are not in the region.
     pub(crate) refused: BTreeMap<TableId, HandOverReason>,
+    /// The first copy of the tables.
+    pub(crate) tables_begin: u32,
+    /// Size of a copy of the tables in bytes.
+    pub(crate) copy_bytes: u32,
     bytes: u32,
 }
 
@@ -124,14 +137,14 @@ fn search(program: &Program, table: &Table, capacity: u32) -> Result<TableSearch
     }
 }
 
-/// Hands out the bytes of a region.
-struct Allocator(u64);
+/// Hands out the bytes of a region: the next one, and the end.
+struct Allocator(u64, u32);
 
 impl Allocator {
     fn take(&mut self, words: u64) -> Result<u32, Unsupported> {
         let first = self.0;
         self.0 = self.0.saturating_add(words.saturating_mul(8));
-        if self.0 > MAX_BYTES.into() { Err(Unsupported::Memory) } else { Ok(first as u32) }
+        if self.0 > self.1.into() { Err(Unsupported::Memory) } else { Ok(first as u32) }
     }
 }
 
@@ -142,9 +155,10 @@ impl RegionLayout {
         options: KernelOptions,
         scratch_words: u32,
     ) -> Result<RegionLayout, Unsupported> {
-        let mut bytes = Allocator(0);
+        let mut bytes = Allocator(0, MAX_BYTES);
         let scratch_bytes = (scratch_words * 8).next_power_of_two().max(64);
         bytes.take(u64::from(options.cpus) * u64::from(scratch_bytes / 8))?;
+        let gate = bytes.take(1)?;
         let ports = u64::from(options.ports);
         let (port_states, received, sent) = (bytes.take(ports)?, bytes.take(2 * ports)?, bytes.take(2 * ports)?);
         let places = program.locs.len().max(1) as u32;
@@ -160,16 +174,20 @@ impl RegionLayout {
             }
         }
         let (mut tables, mut refused) = (BTreeMap::new(), BTreeMap::new());
+        let tables_begin = bytes.0 as u32;
+        bytes.1 = (MAX_BYTES + tables_begin) / 2;
         for id in &usage.tables {
             match Self::table(program, &program.tables[*id], &mut bytes)? {
                 Ok(layout) => _ = tables.insert(*id, layout),
                 Err(reason) => _ = refused.insert(*id, reason),
             }
         }
-        let bytes = (bytes.0 as u32).next_multiple_of(PAGE_BYTES);
+        let copy_bytes = bytes.0 as u32 - tables_begin;
+        let bytes = (bytes.0 as u32 + copy_bytes).next_multiple_of(PAGE_BYTES);
         Ok(RegionLayout {
             options,
             scratch_bytes,
+            gate,
             port_states,
             received,
             sent,
@@ -180,6 +198,8 @@ impl RegionLayout {
             counters,
             tables,
             refused,
+            tables_begin,
+            copy_bytes,
             bytes,
         })
     }
@@ -210,7 +230,7 @@ impl RegionLayout {
         }
         let records = (u64::from(capacity) + 1) * u64::from(record_words);
         let counts = if table.counter.is_some() { 2 * (u64::from(capacity) + 1) } else { 0 };
-        if (records + words as u64 + counts) * 8 + bytes.0 > u64::from(MAX_BYTES) {
+        if (records + words as u64 + counts) * 8 + bytes.0 > u64::from(bytes.1) {
             return Ok(Err(HandOverReason::TableSize));
         }
         let counts = table.counter.map(|_| bytes.take(counts)).transpose()?;

@@ -2,7 +2,8 @@
 //!
 //! [`compile`] turns a [`KernelPipeline`], the steps of a packet through a whole architecture, into [`KernelCode`]. The
 //! code works on a *region*: words of memory that the kernel and the switch both map. [`RegionLayout`] says where
-//! tables, counts and scratch memory are in it, and [`fill`] writes the entries of [`engine::Objects`] into it.
+//! tables, counts and scratch memory are in it, and a [`RegionWriter`] keeps its tables equal to those of
+//! [`engine::Objects`].
 //!
 //! A packet is processed in two phases. The first parses, looks up and runs actions on scratch memory. The second, the
 //! *commit*, counts, changes the packet and sends or drops it. Everything that the code cannot do ends the first phase
@@ -25,11 +26,13 @@ pub mod machine;
 mod region;
 pub mod uapi;
 mod usage;
+mod writer;
 
 pub use disassemble::disassemble;
 pub use emit::{HandOver, HandOverReason, KernelCode, compile};
 pub use layout::{PAGE_BYTES, RegionLayout, Unsupported};
-pub use region::{PortState, RegionCounts, TableFull, fill, set_port};
+pub use region::{CountSink, PortState, RegionCounts, set_port};
+pub use writer::{RegionWriter, UpdateError};
 
 use engine::Step;
 use ir::SlotId;

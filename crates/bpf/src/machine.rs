@@ -6,7 +6,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::asm::{Links, MapRef};
+use crate::asm::{FETCH, Links, MapRef};
 use crate::disassemble::Parts;
 use crate::uapi;
 
@@ -197,12 +197,12 @@ impl MachineRun<'_> {
     fn atomic(&mut self, parts: Parts) -> Result<(), MachineFault> {
         let address = self.get(parts.destination)?.wrapping_add_signed(parts.offset.into());
         let value = self.get(parts.source)?;
-        if parts.immediate != 0 {
+        if !matches!(parts.immediate, 0 | FETCH) {
             return Err(MachineFault::NoInstruction { at: self.at });
         }
         // Only words of the region are shared.
-        self.region_word(address, 8)?.fetch_add(value, Ordering::Relaxed);
-        Ok(())
+        let before = self.region_word(address, 8)?.fetch_add(value, Ordering::SeqCst);
+        if parts.immediate == FETCH { self.set(parts.source, before) } else { Ok(()) }
     }
 
     fn access(&mut self, parts: Parts) -> Result<(), MachineFault> {

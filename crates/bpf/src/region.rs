@@ -1,14 +1,12 @@
-//! Fills a region with the state of the switch, and reads its counts.
+//! Port states and counts of a region.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use bits::Bits;
-use engine::{ActionCall, ActionSpec, CounterValue, Objects, TableEntry};
-use ir::{CounterId, KeyValue, LocId, Program, TableId};
-use tables::flat::PrefixWriter;
+use engine::{CounterValue, EntryHandle};
+use ir::{CounterId, LocId, TableId};
 
 use crate::emit::PORT_LENGTH_SHIFT;
-use crate::layout::{RegionLayout, TableLayout, TableSearch, chain};
+use crate::layout::RegionLayout;
 
 /// The state of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,14 +22,6 @@ pub enum PortState {
     },
 }
 
-/// A table of the switch has more entries than the region has room for.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the entries of the table `{table}` do not fit into the memory that is shared with the kernel")]
-pub struct TableFull {
-    /// Name of the table.
-    pub table: String,
-}
-
 /// Sets the state of a port. Ports beyond [`RegionLayout::ports`] are always slow.
 ///
 /// # Panics
@@ -45,96 +35,6 @@ pub fn set_port(layout: &RegionLayout, region: &[AtomicU64], port: u32, state: P
         PortState::Fast { device, max_frame } => (u64::from(max_frame) << PORT_LENGTH_SHIFT) | (u64::from(device) + 1),
     };
     store(region, layout.port_states / 8 + port, word);
-}
-
-/// Writes the entries and default actions of all tables. The region's tables must be blank: all words 0.
-///
-/// # Errors
-/// [`TableFull`]. The region is of no use then.
-///
-/// # Panics
-/// If the region is smaller than [`RegionLayout::bytes`].
-pub fn fill(
-    layout: &RegionLayout,
-    region: &[AtomicU64],
-    program: &Program,
-    objects: &Objects,
-) -> Result<(), TableFull> {
-    for (id, table) in &layout.tables {
-        fill_table(*id, table, region, program, objects)
-            .ok_or_else(|| TableFull { table: program.tables[*id].name.clone() })?;
-    }
-    Ok(())
-}
-
-fn fill_table(
-    id: TableId,
-    table: &TableLayout,
-    region: &[AtomicU64],
-    program: &Program,
-    objects: &Objects,
-) -> Option<()> {
-    write_record(table, region, program, id, 0, objects.default_action(id))?;
-    if table.search == TableSearch::Chain {
-        let entries = chain(&program.tables[id])?;
-        return (1..).zip(entries).try_for_each(|(number, entry)| {
-            let action = program.tables[id].actions.get(entry.action as usize)?.action;
-            let call = ActionCall { action, args: entry.args.clone() };
-            write_record(table, region, program, id, number, &call)
-        });
-    }
-    let end = table.words as usize / 8;
-    let mut prefixes = match table.search {
-        TableSearch::Prefixes(shape) => Some((PrefixWriter::new(shape), &region[end..end + shape.words()])),
-        _ => None,
-    };
-    // Entries come in the order of their keys, so that the same entries have the same records.
-    let mut entries: Vec<TableEntry> = objects.entries(id).map(|installed| installed.entry).collect();
-    entries.sort_by_cached_key(|entry| format!("{:?}", entry.keys));
-    for (number, entry) in (1..).zip(&entries) {
-        if number > table.capacity {
-            return None;
-        }
-        let ActionSpec::Direct(call) = &entry.action else { return None };
-        write_record(table, region, program, id, number, call)?;
-        match (&table.search, &entry.keys[..], &mut prefixes) {
-            (TableSearch::Prefixes(_), [KeyValue::Lpm(value, length)], Some((writer, words))) => {
-                writer.insert(words, value.low_u64(), *length, number).ok()?;
-            }
-            (TableSearch::Prefixes(_), [KeyValue::Any], Some((writer, words))) => {
-                writer.insert(words, 0, 0, number).ok()?;
-            }
-            (TableSearch::Exact(shape), keys, _) => {
-                let key: Option<Vec<u64>> = keys.iter().map(exact_word).collect();
-                shape.insert(&region[end..end + shape.words()], &key?, number).ok()?;
-            }
-            _ => return None,
-        }
-    }
-    Some(())
-}
-
-fn exact_word(value: &KeyValue) -> Option<u64> {
-    if let KeyValue::Exact(value) = value { Some(value.low_u64()) } else { None }
-}
-
-/// Writes a record; `None` if the table does not have the action.
-fn write_record(
-    table: &TableLayout,
-    region: &[AtomicU64],
-    program: &Program,
-    id: TableId,
-    number: u32,
-    call: &ActionCall,
-) -> Option<()> {
-    let action = program.tables[id].actions.iter().position(|action| action.action == call.action)?;
-    let first = table.records / 8 + number * table.record_words;
-    store(region, first, action as u64 + 1);
-    for (at, value) in (first + 1..first + table.record_words).zip(&call.args) {
-        // An argument of more words is used only by actions that hand over.
-        store(region, at, Bits::low_u64(value));
-    }
-    Some(())
 }
 
 /// The counts of a region, as the commits of packets left them.
@@ -184,18 +84,79 @@ impl<'r> RegionCounts<'r> {
         (index < size).then(|| self.pair(first, index))
     }
 
-    /// Returns the packets that hit the entries of a table with a direct counter, by the number of the record.
+    /// Returns the packets that hit a record of a table with a direct counter: that of the default action, 0, or of an
+    /// entry with this number less 1.
     pub fn hits(&self, table: TableId, record: u32) -> Option<CounterValue> {
         let table = self.layout.tables.get(&table)?;
         let first = table.counts.filter(|_| record <= table.capacity)?;
-        Some(self.pair(first, record))
+        let copies = [first, first + self.layout.copy_bytes].map(|first| self.pair(first, record));
+        let sum = |part: fn(&CounterValue) -> u64| copies.iter().map(part).fold(0, u64::wrapping_add);
+        Some(CounterValue { packets: sum(|count| count.packets), bytes: sum(|count| count.bytes) })
     }
 }
 
-fn load(region: &[AtomicU64], at: u32) -> u64 {
+/// The receiver of counts that [`crate::RegionWriter::collect`] takes out of a region.
+pub trait CountSink {
+    /// Packets that a port received, which were forwarded or dropped in the kernel.
+    fn received(&mut self, port: u32, count: CounterValue);
+    /// Packets that left by a port.
+    fn sent(&mut self, port: u32, count: CounterValue);
+    /// Packets that ingress, or egress, dropped at a place of the program.
+    fn dropped(&mut self, is_by_egress: bool, place: LocId, packets: u64);
+    /// Packets whose parser ended with an error.
+    fn parser_errors(&mut self, packets: u64);
+    /// Packets that an element of a counter array counted.
+    fn counted(&mut self, counter: CounterId, index: u32, count: CounterValue);
+    /// Packets that hit an entry.
+    fn hit(&mut self, table: TableId, entry: EntryHandle, count: CounterValue);
+}
+
+/// Takes all counts but the hits of entries out of a region.
+pub(crate) fn take_counts(layout: &RegionLayout, region: &[AtomicU64], sink: &mut dyn CountSink) {
+    for port in 0..layout.ports() {
+        if let Some(count) = take_pair(region, layout.received, port) {
+            sink.received(port, count);
+        }
+        if let Some(count) = take_pair(region, layout.sent, port) {
+            sink.sent(port, count);
+        }
+    }
+    for at in 0..2 * layout.places {
+        let packets = take(region, layout.drops / 8 + at);
+        if packets > 0 {
+            sink.dropped(at / layout.places != 0, LocId::from_u32(at % layout.places), packets);
+        }
+    }
+    let errors: u64 = (0..layout.error_count).map(|error| take(region, layout.errors / 8 + error)).sum();
+    if errors > 0 {
+        sink.parser_errors(errors);
+    }
+    for (counter, (first, size)) in &layout.counters {
+        for index in 0..*size {
+            if let Some(count) = take_pair(region, *first, index) {
+                sink.counted(*counter, index, count);
+            }
+        }
+    }
+}
+
+/// Takes a count of packets and bytes, if it is not 0.
+pub(crate) fn take_pair(region: &[AtomicU64], first: u32, index: u32) -> Option<CounterValue> {
+    let at = first / 8 + 2 * index;
+    let count = CounterValue { packets: take(region, at), bytes: take(region, at + 1) };
+    (count != CounterValue::default()).then_some(count)
+}
+
+/// Takes a word, and leaves 0.
+fn take(region: &[AtomicU64], at: u32) -> u64 {
+    // Most are 0, and reading them costs least.
+    if load(region, at) == 0 { 0 } else { region[at as usize].swap(0, Ordering::Relaxed) }
+}
+
+pub(crate) fn load(region: &[AtomicU64], at: u32) -> u64 {
     region[at as usize].load(Ordering::Relaxed)
 }
 
-fn store(region: &[AtomicU64], at: u32, value: u64) {
+pub(crate) fn store(region: &[AtomicU64], at: u32, value: u64) {
     region[at as usize].store(value, Ordering::Relaxed);
 }

@@ -59,15 +59,15 @@ impl Emitter<'_> {
         self.send();
         self.bind(is_dropped);
         self.count_drop();
-        self.store_imm(ScratchWord::BUSY, 0);
+        self.leave_epoch();
         self.alu(Alu::Mov, R0, uapi::XDP_DROP);
         self.push(Instruction::Exit);
         self.bind(self.abort);
-        self.store_imm(ScratchWord::BUSY, 0);
+        self.leave_epoch();
         self.alu(Alu::Mov, R0, uapi::XDP_ABORTED);
         self.push(Instruction::Exit);
         self.bind(self.slow);
-        self.store_imm(ScratchWord::BUSY, 0);
+        self.leave_epoch();
         self.redirect_to_socket();
     }
 
@@ -136,8 +136,13 @@ impl Emitter<'_> {
 
     /// Adds a packet to the count with the index in a register, which has a bound.
     fn add_at(&mut self, index: Reg, first: u32) {
-        self.alu(Alu::Lsh, index, 4);
         self.push(Instruction::LoadAddress(R2, MapRef::Region, first));
+        self.add_packet_at(index);
+    }
+
+    /// Adds a packet to the count with the index in a register, which has a bound. The counts begin at r2.
+    fn add_packet_at(&mut self, index: Reg) {
+        self.alu(Alu::Lsh, index, 4);
         self.alu(Alu::Add, R2, index);
         self.add_packet(R2);
     }
@@ -160,7 +165,8 @@ impl Emitter<'_> {
             self.load_word(R1, word);
             self.jump_if(Cond::Eq, R1, 0, is_none);
             self.jump_if_number(Cond::Gt, R1, layout.capacity.into(), is_none);
-            self.add_at(R1, first);
+            self.load_table_address(R2, first);
+            self.add_packet_at(R1);
             self.bind(is_none);
         }
     }
@@ -207,7 +213,7 @@ impl Emitter<'_> {
         self.jump_if(Cond::Ge, R1, self.layout.options.ports as i32, self.abort);
         self.add_at(R1, self.layout.sent);
         self.load_word(R2, ScratchWord::DEVICE);
-        self.store_imm(ScratchWord::BUSY, 0);
+        self.leave_epoch();
         self.push(Instruction::LoadMap(R1, MapRef::Devices));
         self.alu(Alu::Mov, R3, uapi::XDP_ABORTED);
         self.push(Instruction::Call(uapi::REDIRECT_MAP));

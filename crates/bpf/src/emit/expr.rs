@@ -8,7 +8,7 @@ use super::{Emitter, HandOverReason, R0};
 use crate::asm::{Alu, Cond, Reg};
 
 /// The last register for values. Deeper operands are spilled.
-const LAST: u8 = 5;
+const LAST: u8 = 4;
 
 impl Emitter<'_> {
     /// Returns the width of an expression in bits.

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! r6 the context   r7 start of the packet   r8 scratch memory   r9 end of the packet
-//! r1 to r5 values of expressions, r0 anything
+//! r1 to r4 values of expressions     r5 the tables that the packet sees   r0 anything
 //! ```
 //!
 //! Slots, kept fields and all that must survive a join of paths are words of scratch memory. The verifier does not
@@ -13,6 +13,7 @@ mod checksum;
 mod commit;
 mod expr;
 mod packet;
+mod partial;
 mod reason;
 mod scratch;
 mod table;
@@ -23,7 +24,7 @@ use engine::Step;
 use ir::{BodyKind, Expr, LocId, Program, SlotId, TableId};
 
 use crate::asm::{AccessSize, Alu, AluOperand, AsmError, Assembly, Cond, Instruction, Label, Links, MapRef, Reg};
-use crate::layout::{MAX_SCRATCH_WORDS, RegionLayout, Unsupported};
+use crate::layout::{GATE_OPEN, MAX_SCRATCH_WORDS, RegionLayout, Unsupported};
 use crate::usage::Usage;
 use crate::{KernelOptions, KernelPipeline, uapi};
 pub(crate) use commit::PORT_LENGTH_SHIFT;
@@ -35,6 +36,8 @@ const R1: Reg = Reg(1);
 const R2: Reg = Reg(2);
 const R3: Reg = Reg(3);
 const R4: Reg = Reg(4);
+/// The begin of one of the two copies of the tables.
+const TABLES: Reg = Reg(5);
 const CONTEXT: Reg = Reg(6);
 const PACKET: Reg = Reg(7);
 const SCRATCH: Reg = Reg(8);
@@ -227,9 +230,11 @@ impl<'p> Emitter<'p> {
         self.push(Instruction::LoadAddress(SCRATCH, MapRef::Region, 0));
         self.alu(Alu::Lsh, R0, self.layout.scratch_bytes.trailing_zeros() as i32);
         self.alu(Alu::Add, SCRATCH, R0);
-        self.load_word(R0, ScratchWord::BUSY);
+        self.load_word(R0, ScratchWord::EPOCH);
+        self.alu(Alu::And, R0, 1);
         self.jump_if(Cond::Ne, R0, 0, is_busy);
-        self.store_imm(ScratchWord::BUSY, 1);
+        self.enter_epoch();
+        self.hand_over_partial_checksums();
         for word in self.scratch.cleared() {
             self.store_imm(word, 0);
         }
@@ -245,6 +250,41 @@ impl<'p> Emitter<'p> {
             self.truncate(R1, self.program.slots[ingress_port].width);
             self.store_word(word, R1);
         }
+    }
+
+    /// Makes the epoch odd, and chooses the tables. The writer flips the gate and then reads the epochs; so it either
+    /// sees that this processor is busy, or this processor sees the flip.
+    fn enter_epoch(&mut self) {
+        self.alu(Alu::Mov, R0, 1);
+        self.push(Instruction::AtomicFetchAdd(SCRATCH, ScratchWord::EPOCH.offset(), R0));
+        self.push(Instruction::LoadAddress(R1, MapRef::Region, self.layout.gate));
+        self.push(Instruction::Load(AccessSize::B8, R1, R1, 0));
+        self.mov(R2, R1);
+        self.alu(Alu::And, R2, GATE_OPEN as i32);
+        self.jump_if(Cond::Eq, R2, 0, self.slow);
+        // Whatever the gate has, the copy begins at most this far behind the first one.
+        self.alu(Alu::And, R1, self.layout.copy_bytes as i32);
+        self.push(Instruction::LoadAddress(TABLES, MapRef::Region, self.layout.tables_begin));
+        self.alu(Alu::Add, TABLES, R1);
+    }
+
+    /// Makes the epoch even. What the packet read and wrote is done then.
+    fn leave_epoch(&mut self) {
+        if cfg!(target_arch = "x86_64") {
+            // Stores are not reordered with accesses before them.
+            self.load_word(R0, ScratchWord::EPOCH);
+            self.alu(Alu::Add, R0, 1);
+            self.store_word(ScratchWord::EPOCH, R0);
+        } else {
+            self.alu(Alu::Mov, R0, 1);
+            self.push(Instruction::AtomicFetchAdd(SCRATCH, ScratchWord::EPOCH.offset(), R0));
+        }
+    }
+
+    /// Loads the address of a byte of the tables.
+    fn load_table_address(&mut self, reg: Reg, offset: u32) {
+        self.mov(reg, TABLES);
+        self.alu(Alu::Add, reg, (offset - self.layout.tables_begin) as i32);
     }
 
     /// Emits one step.

@@ -13,8 +13,8 @@ use crate::usage::Usage;
 pub(super) struct ScratchWord(u32);
 
 impl ScratchWord {
-    /// 1 while a packet is processed.
-    pub const BUSY: ScratchWord = ScratchWord(0);
+    /// The epoch of the processor: twice the number of packets that it has processed, plus 1 while it processes one.
+    pub const EPOCH: ScratchWord = ScratchWord(0);
     /// Length of the packet in bytes.
     pub const LENGTH: ScratchWord = ScratchWord(1);
     /// Number of bytes that the parser consumed, plus 1.

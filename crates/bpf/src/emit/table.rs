@@ -5,7 +5,7 @@ use tables::flat::{CHILD_BITS, CHILD_SHIFT, FlatExact, FlatPrefixes, NODE_BITS, 
 
 use super::scratch::ScratchWord;
 use super::{Emitter, HandOverReason, R0, R1, R2, R3, R4};
-use crate::asm::{AccessSize, Alu, Cond, Instruction, Label, MapRef, Reg};
+use crate::asm::{AccessSize, Alu, Cond, Instruction, Label, Reg};
 use crate::layout::{TableLayout, TableSearch, chain};
 
 impl Emitter<'_> {
@@ -29,7 +29,7 @@ impl Emitter<'_> {
         self.load_word(R1, record);
         self.jump_if_number(Cond::Gt, R1, layout.capacity.into(), self.abort);
         self.alu(Alu::Mul, R1, (layout.record_words * 8) as i32);
-        self.push(Instruction::LoadAddress(R2, MapRef::Region, layout.records));
+        self.load_table_address(R2, layout.records);
         self.alu(Alu::Add, R2, R1);
         self.push(Instruction::Load(AccessSize::B8, R3, R2, 0));
         let end = self.code.label();
@@ -159,7 +159,7 @@ impl Emitter<'_> {
         }
         self.alu(Alu::And, R1, (shape.home_slots() - 1) as i32);
         self.alu(Alu::Mul, R1, slot_bytes);
-        self.push(Instruction::LoadAddress(R2, MapRef::Region, table));
+        self.load_table_address(R2, table);
         self.alu(Alu::Add, R2, R1);
         self.alu(Alu::Mov, R3, PROBES as i32);
         let (again, others, end) = (self.code.label(), self.code.label(), self.code.label());
@@ -188,7 +188,7 @@ impl Emitter<'_> {
         self.shift_right(R1, left);
         self.alu(Alu::And, R1, (shape.root_words() - 1) as i32);
         self.alu(Alu::Lsh, R1, 3);
-        self.push(Instruction::LoadAddress(R2, MapRef::Region, table));
+        self.load_table_address(R2, table);
         self.alu(Alu::Add, R2, R1);
         let children = table + (shape.root_words() * 8) as u32;
         loop {
@@ -214,7 +214,7 @@ impl Emitter<'_> {
             self.shift_right(R1, left);
             self.alu(Alu::And, R1, (1 << bits) - 1);
             self.alu(Alu::Lsh, R1, 3);
-            self.push(Instruction::LoadAddress(R2, MapRef::Region, children));
+            self.load_table_address(R2, children);
             self.alu(Alu::Add, R2, R3);
             self.alu(Alu::Add, R2, R1);
         }

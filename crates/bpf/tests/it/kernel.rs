@@ -38,6 +38,7 @@ impl InKernel {
                 devices: devices.descriptor(),
                 sockets: sockets.descriptor(),
                 port,
+                has_local_senders: false,
             };
             let code = rig.compiled.encode(&links, true).expect("code");
             match KernelProgram::load(&code) {

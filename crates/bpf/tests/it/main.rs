@@ -9,3 +9,4 @@ mod programs;
 mod region;
 mod rig;
 mod router;
+mod writer;

@@ -61,8 +61,8 @@ fn a_run_that_meets_another_one_hands_over_and_leaves_it_alone() {
     let (rig, data) = router_and_packet();
     let page = rig.compiled.layout.scratch_bytes() / CPUS / 8;
     let busy = &rig.region[(CPU * page) as usize];
-    assert_eq!(busy.load(Ordering::Relaxed), 0, "every run ends");
-    busy.store(1, Ordering::Relaxed);
+    assert_eq!(busy.load(Ordering::Relaxed) % 2, 0, "every run ends");
+    busy.fetch_add(1, Ordering::Relaxed);
     let all = || rig.region.iter().map(|word| word.load(Ordering::Relaxed)).collect::<Vec<_>>();
     let (before, mut packet) = (all(), data.clone());
     assert!(is_handed_over(rig.machine(0, &mut packet).expect("no fault")));
@@ -96,6 +96,8 @@ fn a_corrupted_region_misroutes_but_never_faults_or_hangs() {
         let page = rig.compiled.layout.scratch_bytes() / CPUS / 8;
         for _ in 0..50 {
             rig.region[(CPU * page) as usize].store(0, Ordering::Relaxed);
+            // The gate is the first word behind the scratch memory.
+            rig.region[(CPUS * page) as usize].fetch_or(1, Ordering::Relaxed);
             let outcome = rig.machine(0, &mut router::packet(&mut rng));
             assert!(outcome.is_ok_and(|outcome| outcome.steps < 3000), "round {round}: {outcome:?}");
         }

@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bpf::asm::{Links, MapRef};
 use bpf::machine::{self, Environment, MachineFault, RunOutcome};
-use bpf::{KernelCode, KernelOptions, PortState, RegionCounts};
+use bpf::{CountSink, KernelCode, KernelOptions, PortState, RegionCounts, RegionWriter, UpdateError};
 use compiler::Source;
-use engine::Objects;
-use ir::Program;
+use engine::{CounterValue, EntryHandle, Objects};
+use ir::{CounterId, LocId, Program, TableId};
 use switch::{Device, DropReason, Frame, Time};
 use v1model::{Config, Executor, Switch, V1Model};
 
@@ -64,10 +64,27 @@ impl Ways {
     }
 }
 
+/// Adds up the hits of entries.
+#[derive(Debug, Default)]
+pub struct Hits(pub BTreeMap<(u32, u32), u64>);
+
+impl CountSink for Hits {
+    fn received(&mut self, _: u32, _: CounterValue) {}
+    fn sent(&mut self, _: u32, _: CounterValue) {}
+    fn dropped(&mut self, _: bool, _: LocId, _: u64) {}
+    fn parser_errors(&mut self, _: u64) {}
+    fn counted(&mut self, _: CounterId, _: u32, _: CounterValue) {}
+
+    fn hit(&mut self, _: TableId, entry: EntryHandle, count: CounterValue) {
+        *self.0.entry((entry.number, entry.generation)).or_default() += count.packets;
+    }
+}
+
 pub struct Rig {
     pub program: Arc<Program>,
     pub compiled: KernelCode,
     pub region: Vec<AtomicU64>,
+    pub writer: RegionWriter,
     /// The code of each port.
     code: Vec<Vec<u64>>,
     /// Runs the packets that are handed over.
@@ -75,13 +92,15 @@ pub struct Rig {
     /// Run all packets: the interpreter, and perhaps machine code.
     references: Vec<Switch>,
     pub ways: Ways,
+    /// Hits of entries that were replaced.
+    pub hits: Hits,
     sent: BTreeMap<u32, [u64; 2]>,
     received: BTreeMap<u32, [u64; 2]>,
 }
 
 /// Returns the links with which the code of a port is encoded for the machine.
 pub fn links(port: u32) -> Links {
-    Links { region: 3, devices: 4, sockets: 5, port }
+    Links { region: 3, devices: 4, sockets: 5, port, has_local_senders: false }
 }
 
 impl Rig {
@@ -109,20 +128,45 @@ impl Rig {
             let state = PortState::Fast { device: port + 10, max_frame: 1514 };
             bpf::set_port(&compiled.layout, &region, port, state);
         }
-        let references: Vec<Switch> = executors.iter().map(|executor| switch(*executor)).collect();
-        bpf::fill(&compiled.layout, &region, program, references[0].objects()).expect("the entries fit");
+        let mut references: Vec<Switch> = executors.iter().map(|executor| switch(*executor)).collect();
+        let mut writer = RegionWriter::new(&compiled.layout);
+        writer.fill(&region, program, references[0].objects()).expect("the entries fit");
+        references[0].objects_mut().record_changes();
         let code = (0..PORTS).map(|port| compiled.encode(&links(port), true).expect("code")).collect();
         Some(Rig {
             program: program.clone(),
             compiled,
             region,
+            writer,
             code,
             slow: switch(Executor::Interpreter),
             references,
             ways: Ways::default(),
+            hits: Hits::default(),
             sent: BTreeMap::new(),
             received: BTreeMap::new(),
         })
+    }
+
+    /// Changes the tables of every switch, and then those of the region.
+    pub fn change(&mut self, write: impl Fn(&Program, &mut Objects)) -> Result<(), UpdateError> {
+        for switch in self.references.iter_mut().chain([&mut self.slow]) {
+            write(&self.program, switch.objects_mut());
+        }
+        let objects = self.references[0].objects_mut();
+        let changes = objects.take_changes();
+        self.writer.update(&self.region, &self.program, objects, &changes, &mut self.hits)
+    }
+
+    /// Returns the tables and counts of the switch that runs all packets.
+    pub fn objects(&self) -> &Objects {
+        self.references[0].objects()
+    }
+
+    /// Sets whether the ports have local senders.
+    pub fn set_local_senders(&mut self, has_local_senders: bool) {
+        let code = |port| self.compiled.encode(&Links { has_local_senders, ..links(port) }, true).expect("code");
+        self.code = (0..PORTS).map(code).collect();
     }
 
     pub fn code(&self) -> String {

@@ -1,0 +1,396 @@
+//! Keeps the tables of a region equal to those of the switch, and takes its counts.
+//!
+//! There are two copies of the tables. Packets use the one that the gate names; the writer changes the other, and then
+//! the gate. So a packet sees all changes between two calls of [`RegionWriter::update`], or none of them, and nothing
+//! changes below it.
+//!
+//! ```text
+//! writer:   wait until no packet uses copy B ─ B: earlier and new changes ─ gate: B      wait ... A ...
+//! packet:       epoch odd ─ gate: A ─ lookups in A ─ commit ─ epoch even
+//! ```
+//!
+//! A packet makes the epoch of its processor odd before it reads the gate, and even when it is done. The writer waits
+//! for odd epochs to change, at the next update and not at this one: an update that is not followed at once by another
+//! waits for nobody. Both copies are brought to the present entries, so a change needs no record of what was before.
+//!
+//! Direct counters lie in the copies, too. A packet that counts for an entry in the copy that it used therefore never
+//! counts for the successor of the entry.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::time::{Duration, Instant};
+
+use bits::Bits;
+use engine::{ActionCall, ActionSpec, EntryHandle, Objects, TableChange, TableEntry};
+use ir::{KeyValue, Program, TableId};
+use tables::flat::PrefixWriter;
+
+use crate::layout::{GATE_OPEN, RegionLayout, TableLayout, TableSearch, chain};
+use crate::region::{CountSink, load, store, take_counts, take_pair};
+
+/// Maximum time for which an update waits for packets. A packet takes microseconds; only a processor that is suspended
+/// by a hypervisor takes longer.
+const MAX_WAIT: Duration = Duration::from_millis(50);
+
+/// The tables of a region cannot be brought up to date.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UpdateError {
+    /// A table has more entries than the region has room for.
+    #[error("the entries of the table `{table}` do not fit into the memory that is shared with the kernel")]
+    TableFull {
+        /// Name of the table.
+        table: String,
+    },
+    /// A packet does not end.
+    #[error("a processor has not ended a packet in the kernel for 50 ms")]
+    Stuck,
+}
+
+/// What a copy has of an entry.
+#[derive(Clone, Debug)]
+struct WrittenEntry {
+    handle: EntryHandle,
+    key: WrittenKey,
+}
+
+/// The key of an entry in the words of a search.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum WrittenKey {
+    Exact(Vec<u64>),
+    Prefix(u64, u32),
+}
+
+/// What lookups of a table in one copy do not need.
+#[derive(Clone, Debug, Default)]
+struct TableCopy {
+    prefixes: Option<PrefixWriter>,
+    /// Entries by their number.
+    entries: BTreeMap<u32, WrittenEntry>,
+}
+
+/// One of the two copies of the tables.
+#[derive(Debug, Default)]
+struct TablesCopy {
+    tables: BTreeMap<TableId, TableCopy>,
+    /// Changes of the switch's tables that the copy does not have.
+    missed: BTreeSet<TableChange>,
+}
+
+/// The writer of a region's tables.
+#[derive(Debug)]
+pub struct RegionWriter {
+    layout: RegionLayout,
+    copies: [TablesCopy; 2],
+    /// The copy that packets use.
+    current: usize,
+    is_open: bool,
+    /// Epochs of processors that may still use the other copy.
+    busy: Vec<(u32, u64)>,
+}
+
+impl RegionWriter {
+    /// Creates the writer of a blank region: all words 0.
+    pub fn new(layout: &RegionLayout) -> RegionWriter {
+        let copy = || {
+            let writer = |table: &TableLayout| match table.search {
+                TableSearch::Prefixes(shape) => Some(PrefixWriter::new(shape)),
+                _ => None,
+            };
+            let tables = layout.tables.iter();
+            let tables = tables.map(|(id, table)| (*id, TableCopy { prefixes: writer(table), ..TableCopy::default() }));
+            TablesCopy { tables: tables.collect(), missed: BTreeSet::new() }
+        };
+        RegionWriter { layout: layout.clone(), copies: [copy(), copy()], current: 0, is_open: false, busy: Vec::new() }
+    }
+
+    /// Returns the layout of the region.
+    pub fn layout(&self) -> &RegionLayout {
+        &self.layout
+    }
+
+    /// Whether packets may run in the kernel.
+    pub fn is_open(&self) -> bool {
+        self.is_open
+    }
+
+    /// Writes all entries and default actions into the blank region, and opens the gate.
+    ///
+    /// # Errors
+    /// [`UpdateError::TableFull`]. The region is of no use then.
+    ///
+    /// # Panics
+    /// If the region is smaller than [`RegionLayout::bytes`].
+    pub fn fill(&mut self, region: &[AtomicU64], program: &Program, objects: &Objects) -> Result<(), UpdateError> {
+        let mut all = BTreeSet::new();
+        for (id, table) in &self.layout.tables {
+            all.insert(TableChange::Default(*id));
+            if table.search == TableSearch::Chain {
+                self.write_chain(*id, table, region, program).ok_or_else(|| full(program, *id))?;
+            } else {
+                all.extend(objects.entry_numbers(*id).map(|number| TableChange::Entry(*id, number)));
+            }
+        }
+        self.update(region, program, objects, &all, &mut NoCounts)
+    }
+
+    /// Brings the tables up to date, given what has changed since the last call, and opens the gate. All packets that
+    /// begin from now on see all changes. Hits of entries that are replaced go to `sink`.
+    ///
+    /// # Errors
+    /// [`UpdateError`]. The gate is closed then, and all packets are handed over.
+    ///
+    /// # Panics
+    /// If the region is smaller than [`RegionLayout::bytes`].
+    pub fn update(
+        &mut self,
+        region: &[AtomicU64],
+        program: &Program,
+        objects: &Objects,
+        changes: &BTreeSet<TableChange>,
+        sink: &mut dyn CountSink,
+    ) -> Result<(), UpdateError> {
+        for copy in &mut self.copies {
+            copy.missed.extend(changes);
+        }
+        let next = 1 - self.current;
+        let result = self.wait_for_packets(region).and_then(|()| self.catch_up(next, region, program, objects, sink));
+        if let Err(error) = result {
+            self.close(region);
+            return Err(error);
+        }
+        (self.current, self.is_open) = (next, true);
+        let gate = GATE_OPEN | (u64::from(self.layout.copy_bytes) * next as u64);
+        self.flip(region, gate);
+        Ok(())
+    }
+
+    /// Hands over all packets that begin from now on.
+    ///
+    /// # Panics
+    /// If the region is smaller than [`RegionLayout::bytes`].
+    pub fn close(&mut self, region: &[AtomicU64]) {
+        self.is_open = false;
+        self.flip(region, 0);
+    }
+
+    /// Sets the gate, and notes which processors may have read it before.
+    fn flip(&mut self, region: &[AtomicU64], gate: u64) {
+        region[self.layout.gate as usize / 8].store(gate, Ordering::SeqCst);
+        // A packet makes its epoch odd, by an atomic operation that is a barrier, and then reads the gate.
+        fence(Ordering::SeqCst);
+        let epochs = (0..self.layout.options.cpus).map(|cpu| (cpu, self.epoch(region, cpu)));
+        self.busy = epochs.filter(|(_, epoch)| epoch % 2 == 1).collect();
+    }
+
+    fn epoch(&self, region: &[AtomicU64], cpu: u32) -> u64 {
+        region[(cpu * self.layout.scratch_bytes / 8) as usize].load(Ordering::Acquire)
+    }
+
+    /// Waits until no packet runs that began before the last update or close.
+    ///
+    /// # Errors
+    /// [`UpdateError::Stuck`]
+    ///
+    /// # Panics
+    /// If the region is smaller than [`RegionLayout::bytes`].
+    pub fn wait_for_packets(&mut self, region: &[AtomicU64]) -> Result<(), UpdateError> {
+        let begin = Instant::now();
+        loop {
+            let mut busy = std::mem::take(&mut self.busy);
+            busy.retain(|(cpu, epoch)| self.epoch(region, *cpu) == *epoch);
+            self.busy = busy;
+            if self.busy.is_empty() {
+                return Ok(());
+            }
+            if begin.elapsed() > MAX_WAIT {
+                return Err(UpdateError::Stuck);
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    /// Takes all counts out of the region.
+    ///
+    /// # Panics
+    /// If the region is smaller than [`RegionLayout::bytes`].
+    pub fn collect(&mut self, region: &[AtomicU64], sink: &mut dyn CountSink) {
+        take_counts(&self.layout, region, sink);
+        for (number, copy) in (0..).zip(&self.copies) {
+            for (id, table) in &copy.tables {
+                let Some(counts) = self.layout.tables[id].counts else { continue };
+                for (record, entry) in &table.entries {
+                    let count = take_pair(region, counts + number * self.layout.copy_bytes, record + 1);
+                    count.into_iter().for_each(|count| sink.hit(*id, entry.handle, count));
+                }
+            }
+        }
+    }
+
+    /// Applies what a copy has missed. No packet uses it.
+    fn catch_up(
+        &mut self,
+        number: usize,
+        region: &[AtomicU64],
+        program: &Program,
+        objects: &Objects,
+        sink: &mut dyn CountSink,
+    ) -> Result<(), UpdateError> {
+        let copy = &mut self.copies[number];
+        let base = number as u32 * self.layout.copy_bytes;
+        let entries = || {
+            copy.missed.iter().filter_map(|change| match change {
+                TableChange::Entry(id, number) => Some((*id, *number, self.layout.tables.get(id)?)),
+                TableChange::Default(_) => None,
+            })
+        };
+        // What is gone makes room for what is new.
+        for (id, number, layout) in entries() {
+            let table = copy.tables.get_mut(&id).expect("every table has its copy");
+            let at = At { id, layout, region, base };
+            if let Some(before) = table.entries.get(&number) {
+                let now = objects.entry_numbered(id, number);
+                if now.is_none_or(|(entry, handle)| {
+                    handle != before.handle || key(layout, &entry) != Some(before.key.clone())
+                }) {
+                    at.remove(table, number, sink);
+                }
+            }
+        }
+        for (id, number, layout) in entries() {
+            let table = copy.tables.get_mut(&id).expect("every table has its copy");
+            let at = At { id, layout, region, base };
+            if let Some((entry, handle)) = objects.entry_numbered(id, number) {
+                at.insert(table, (number, &entry, handle), program).ok_or_else(|| full(program, id))?;
+            }
+        }
+        for change in &copy.missed {
+            if let TableChange::Default(id) = change
+                && let Some(layout) = self.layout.tables.get(id)
+            {
+                let at = At { id: *id, layout, region, base };
+                at.write_record(program, 0, objects.default_action(*id)).ok_or_else(|| full(program, *id))?;
+            }
+        }
+        copy.missed.clear();
+        Ok(())
+    }
+
+    /// Writes the records of constant entries, which the code compares.
+    fn write_chain(&self, id: TableId, layout: &TableLayout, region: &[AtomicU64], program: &Program) -> Option<()> {
+        for base in [0, self.layout.copy_bytes] {
+            let at = At { id, layout, region, base };
+            for (number, entry) in (1..).zip(chain(&program.tables[id])?) {
+                let action = program.tables[id].actions.get(entry.action as usize)?.action;
+                at.write_record(program, number, &ActionCall { action, args: entry.args.clone() })?;
+            }
+        }
+        Some(())
+    }
+}
+
+fn full(program: &Program, table: TableId) -> UpdateError {
+    UpdateError::TableFull { table: program.tables[table].name.clone() }
+}
+
+/// A table of one copy in a region.
+struct At<'r> {
+    id: TableId,
+    layout: &'r TableLayout,
+    region: &'r [AtomicU64],
+    /// Offset of the copy in bytes.
+    base: u32,
+}
+
+impl<'r> At<'r> {
+    /// Returns the words of the search.
+    fn words(&self, count: usize) -> &'r [AtomicU64] {
+        let first = (self.layout.words + self.base) as usize / 8;
+        &self.region[first..first + count]
+    }
+
+    /// Removes an entry, and takes its hits.
+    fn remove(&self, table: &mut TableCopy, number: u32, sink: &mut dyn CountSink) {
+        let Some(entry) = table.entries.remove(&number) else { return };
+        match (&self.layout.search, entry.key, &mut table.prefixes) {
+            (TableSearch::Exact(shape), WrittenKey::Exact(key), _) => _ = shape.remove(self.words(shape.words()), &key),
+            (TableSearch::Prefixes(shape), WrittenKey::Prefix(value, length), Some(writer)) => {
+                writer.remove(self.words(shape.words()), value, length);
+            }
+            _ => {}
+        }
+        if let Some(counts) = self.layout.counts
+            && let Some(count) = take_pair(self.region, counts + self.base, number + 1)
+        {
+            sink.hit(self.id, entry.handle, count);
+        }
+    }
+
+    /// Adds an entry, or gives it another action. `None` if there is no room.
+    fn insert(
+        &self,
+        table: &mut TableCopy,
+        (number, entry, handle): (u32, &TableEntry, EntryHandle),
+        program: &Program,
+    ) -> Option<()> {
+        let ActionSpec::Direct(call) = &entry.action else { return None };
+        if number >= self.layout.capacity {
+            return None;
+        }
+        self.write_record(program, number + 1, call)?;
+        if table.entries.contains_key(&number) {
+            return Some(());
+        }
+        let key = key(self.layout, entry)?;
+        match (&self.layout.search, &key, &mut table.prefixes) {
+            (TableSearch::Exact(shape), WrittenKey::Exact(key), _) => {
+                shape.insert(self.words(shape.words()), key, number + 1).ok()?;
+            }
+            (TableSearch::Prefixes(shape), WrittenKey::Prefix(value, length), Some(writer)) => {
+                writer.insert(self.words(shape.words()), *value, *length, number + 1).ok()?;
+            }
+            _ => return None,
+        }
+        table.entries.insert(number, WrittenEntry { handle, key });
+        Some(())
+    }
+
+    /// Writes a record; `None` if the table does not have the action.
+    fn write_record(&self, program: &Program, number: u32, call: &ActionCall) -> Option<()> {
+        let action = program.tables[self.id].actions.iter().position(|action| action.action == call.action)?;
+        let first = (self.layout.records + self.base) / 8 + number * self.layout.record_words;
+        store(self.region, first, action as u64 + 1);
+        for (at, value) in (first + 1..first + self.layout.record_words).zip(&call.args) {
+            // An argument of more words is used only by actions that hand over.
+            store(self.region, at, Bits::low_u64(value));
+        }
+        debug_assert_ne!(load(self.region, first), 0);
+        Some(())
+    }
+}
+
+/// Returns the key of an entry as the search has it; `None` if the search cannot have it.
+fn key(layout: &TableLayout, entry: &TableEntry) -> Option<WrittenKey> {
+    match (&layout.search, &entry.keys[..]) {
+        (TableSearch::Prefixes(_), [KeyValue::Lpm(value, length)]) => {
+            Some(WrittenKey::Prefix(value.low_u64(), *length))
+        }
+        (TableSearch::Prefixes(_), [KeyValue::Any]) => Some(WrittenKey::Prefix(0, 0)),
+        (TableSearch::Exact(_), keys) => {
+            let word = |value: &KeyValue| if let KeyValue::Exact(value) = value { Some(value.low_u64()) } else { None };
+            keys.iter().map(word).collect::<Option<_>>().map(WrittenKey::Exact)
+        }
+        _ => None,
+    }
+}
+
+/// Receives the counts of a region that no packet has used.
+struct NoCounts;
+
+impl CountSink for NoCounts {
+    fn received(&mut self, _: u32, _: engine::CounterValue) {}
+    fn sent(&mut self, _: u32, _: engine::CounterValue) {}
+    fn dropped(&mut self, _: bool, _: ir::LocId, _: u64) {}
+    fn parser_errors(&mut self, _: u64) {}
+    fn counted(&mut self, _: ir::CounterId, _: u32, _: engine::CounterValue) {}
+    fn hit(&mut self, _: TableId, _: EntryHandle, _: engine::CounterValue) {}
+}

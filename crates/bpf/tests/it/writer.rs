@@ -1,0 +1,250 @@
+//! The tables of the region follow those of the switch, while packets run.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use bits::Bits;
+use bpf::machine::{self, Environment};
+use bpf::{CountSink, KernelOptions, PortState, RegionWriter, UpdateError};
+use engine::{ActionCall, CounterValue, EntryHandle, Objects, TableEntry};
+use ir::{ActionId, CounterId, KeyValue, LocId, Program, TableId};
+use rng::SplitMix64;
+
+use crate::rig::{self, CPU, CPUS, Hits, Rig, Way, links};
+
+/// Two tables of one exact key and of one prefix, with direct counters. Each gives the packet a number.
+const TWO_TABLES: &str = include_str!("two_tables.p4");
+
+fn two_tables() -> Arc<Program> {
+    rig::compile_text(TWO_TABLES, None).expect("a valid program")
+}
+
+/// The places of a table of [`TWO_TABLES`] and its action.
+fn place(program: &Program, table: &str) -> (TableId, ActionId) {
+    let id = program.table_named(table).expect("a table");
+    (id, program.tables[id].actions[0].action)
+}
+
+fn exact(program: &Program) -> (TableId, ActionId) {
+    place(program, "MyIngress.exact_table")
+}
+
+fn prefixes(program: &Program) -> (TableId, ActionId) {
+    place(program, "MyIngress.prefix_table")
+}
+
+fn exact_entry(program: &Program, key: u64, number: u64) -> TableEntry {
+    TableEntry::new(
+        vec![KeyValue::Exact(Bits::new(key.into(), 16))],
+        0,
+        exact(program).1,
+        vec![Bits::new(number.into(), 32)],
+    )
+}
+
+fn prefix_entry(program: &Program, key: u64, length: u32, number: u64) -> TableEntry {
+    let keys = vec![KeyValue::Lpm(Bits::new(key.into(), 16), length)];
+    TableEntry::new(keys, 0, prefixes(program).1, vec![Bits::new(number.into(), 32)])
+}
+
+/// A packet with this key: eight bytes behind it are the numbers of both tables.
+fn packet(key: u16) -> Vec<u8> {
+    [&[0; 12][..], &[0x12, 0x34], &key.to_be_bytes(), &[0; 40]].concat()
+}
+
+/// Returns the numbers that a packet was given by the tables.
+fn numbers(packet: &[u8]) -> [u32; 2] {
+    [16, 20].map(|at| u32::from_be_bytes(packet[at..at + 4].try_into().expect("four bytes")))
+}
+
+#[test]
+fn the_tables_follow_the_switch() {
+    let program = two_tables();
+    let mut rig = Rig::new(&program, |_, _| ());
+    let mut rng = SplitMix64::new(3);
+    let mut present: Vec<u64> = Vec::new();
+    for round in 0..400 {
+        let mut writes: Vec<(u64, u64)> = Vec::new();
+        for _ in 0..=rng.below(6) {
+            writes.push((rng.below(40), rng.below(1 << 32)));
+        }
+        let (length, default) = (rng.below(17) as u32, rng.percent(20).then(|| rng.below(100)));
+        rig.change(|program, objects| {
+            for (key, number) in &writes {
+                let (table, action) = exact(program);
+                let entry = exact_entry(program, *key, *number);
+                let is_present = objects.get(table, &entry.keys, 0).is_ok();
+                match number % 3 {
+                    0 if is_present => objects.delete(table, &entry.keys, 0).expect("it is there"),
+                    _ if is_present => objects.modify(table, entry).expect("it is there"),
+                    _ => objects.insert(table, entry).expect("there is room"),
+                }
+                if let Some(number) = default {
+                    let call = ActionCall { action, args: vec![Bits::new(number.into(), 32)] };
+                    objects.set_default_action(table, call).expect("it may change");
+                }
+                let (table, _) = prefixes(program);
+                let value = if length == 0 { 0 } else { *key << 10 >> (16 - length) << (16 - length) & 0xffff };
+                let entry = prefix_entry(program, value, length, *number);
+                match objects.get(table, &entry.keys, 0).is_ok() {
+                    true => objects.delete(table, &entry.keys, 0).expect("it is there"),
+                    false if objects.entry_count(table) < 60 => objects.insert(table, entry).expect("there is room"),
+                    false => {}
+                }
+            }
+        })
+        .expect("the entries fit");
+        present.extend(writes.iter().map(|(key, _)| *key));
+        for _ in 0..10 {
+            let key = present[rng.below(present.len() as u64) as usize];
+            let key = if rng.percent(50) { key } else { key << 10 | rng.below(4) };
+            let way = rig.packet(rng.below(4) as u32, &packet(key as u16));
+            assert!(matches!(way, Way::Sent { .. }), "round {round}: {way:?}");
+        }
+    }
+}
+
+#[test]
+fn hits_belong_to_the_entry_that_was_hit() {
+    let program = two_tables();
+    let mut rig = Rig::new(&program, |program, objects| {
+        objects.insert(exact(program).0, exact_entry(program, 7, 1)).expect("there is room");
+    });
+    for _ in 0..3 {
+        rig.packet(0, &packet(7));
+    }
+    // The next entry has the same number in the table.
+    let replace = |key: u64, next: u64| {
+        move |program: &Program, objects: &mut Objects| {
+            let table = exact(program).0;
+            objects.delete(table, &exact_entry(program, key, 0).keys, 0).expect("it is there");
+            objects.insert(table, exact_entry(program, next, 2)).expect("there is room");
+        }
+    };
+    rig.change(replace(7, 8)).expect("the entries fit");
+    rig.packet(0, &packet(7));
+    rig.packet(0, &packet(8));
+    rig.change(replace(8, 9)).expect("the entries fit");
+    rig.packet(0, &packet(9));
+    rig.packet(0, &packet(9));
+    let mut counted = Hits::default();
+    rig.writer.collect(&rig.region, &mut counted);
+    counted.0.extend(&rig.hits.0);
+    assert_eq!(counted.0.into_iter().collect::<Vec<_>>(), [((0, 1), 3), ((0, 2), 1), ((0, 3), 2)]);
+    let mut again = Hits::default();
+    rig.writer.collect(&rig.region, &mut again);
+    assert!(again.0.is_empty(), "counts are taken once");
+}
+
+#[test]
+fn an_update_waits_for_packets_that_use_the_tables_it_changes() {
+    let mut rig = Rig::new(&two_tables(), |_, _| ());
+    let page = rig.compiled.layout.scratch_bytes() / CPUS / 8;
+    let at = (CPU * page) as usize;
+    let add = |key: u64| {
+        move |program: &Program, objects: &mut Objects| {
+            objects.insert(exact(program).0, exact_entry(program, key, key)).expect("there is room");
+        }
+    };
+    // A packet is in the middle of its run: its tables stay as they are.
+    rig.region[at].fetch_add(1, Ordering::Relaxed);
+    rig.change(add(1)).expect("the other copy is free");
+    assert_eq!(rig.change(add(2)), Err(UpdateError::Stuck));
+    assert!(!rig.writer.is_open());
+    rig.region[at].fetch_add(1, Ordering::Relaxed);
+    assert_eq!(rig.packet(0, &packet(2)), Way::HandedOver, "the gate is closed");
+    rig.change(add(3)).expect("the packet is done");
+    for key in 1..=3 {
+        assert!(matches!(rig.packet(0, &packet(key)), Way::Sent { .. }));
+    }
+}
+
+#[test]
+fn a_table_without_room_closes_the_gate_until_there_is_room_again() {
+    let mut rig = Rig::new(&two_tables(), |_, _| ());
+    // Keys whose slots are the same: the run of slots is full although the table is not.
+    let shape = tables::flat::FlatExact::new(1, 64);
+    let home = |key: u64| tables::flat::hash_step(0, key) & (shape.home_slots() as u64 - 1);
+    let keys: Vec<u64> = (0..1 << 16).filter(|key| home(*key) == 5).take(17).collect();
+    let (last, first) = keys.split_last().expect("17 keys");
+    for key in first {
+        let add = |program: &Program, objects: &mut Objects| {
+            objects.insert(exact(program).0, exact_entry(program, *key, 1)).expect("there is room");
+        };
+        rig.change(add).expect("the entries fit");
+    }
+    let add = |program: &Program, objects: &mut Objects| {
+        objects.insert(exact(program).0, exact_entry(program, *last, 2)).expect("the switch has room");
+    };
+    let full = UpdateError::TableFull { table: "MyIngress.exact_table".to_owned() };
+    assert_eq!(rig.change(add), Err(full));
+    assert_eq!(rig.packet(0, &packet(*last as u16)), Way::HandedOver);
+    let remove = |program: &Program, objects: &mut Objects| {
+        objects.delete(exact(program).0, &exact_entry(program, first[3], 1).keys, 0).expect("it is there");
+    };
+    rig.change(remove).expect("there is room again");
+    for key in &keys {
+        assert!(matches!(rig.packet(0, &packet(*key as u16)), Way::Sent { .. }));
+    }
+}
+
+/// Forgets all counts.
+struct Nobody;
+
+impl CountSink for Nobody {
+    fn received(&mut self, _: u32, _: CounterValue) {}
+    fn sent(&mut self, _: u32, _: CounterValue) {}
+    fn dropped(&mut self, _: bool, _: LocId, _: u64) {}
+    fn parser_errors(&mut self, _: u64) {}
+    fn counted(&mut self, _: CounterId, _: u32, _: CounterValue) {}
+    fn hit(&mut self, _: TableId, _: EntryHandle, _: CounterValue) {}
+}
+
+#[test]
+fn a_packet_sees_all_changes_of_an_update_or_none() {
+    const UPDATES: u64 = 3000;
+    let program = two_tables();
+    let pipeline = v1model::kernel_pipeline(&program).expect("a v1model program");
+    let compiled = bpf::compile(&program, &pipeline, KernelOptions { cpus: CPUS, ports: 8 }).expect("it is small");
+    let region: Vec<AtomicU64> = (0..compiled.layout.bytes() / 8).map(|_| AtomicU64::new(0)).collect();
+    for port in 0..8 {
+        bpf::set_port(&compiled.layout, &region, port, PortState::Fast { device: port, max_frame: 1514 });
+    }
+    let mut objects = Objects::new(&program);
+    let mut writer = RegionWriter::new(&compiled.layout);
+    objects.insert(exact(&program).0, exact_entry(&program, 7, 0)).expect("there is room");
+    objects.insert(prefixes(&program).0, prefix_entry(&program, 0, 0, 0)).expect("there is room");
+    writer.fill(&region, &program, &objects).expect("the entries fit");
+    objects.record_changes();
+    let (code, is_done) = (compiled.encode(&links(0), true).expect("code"), AtomicBool::new(false));
+    let seen: Vec<u64> = std::thread::scope(|scope| {
+        let run = |cpu| {
+            let (region, code, is_done) = (&region, &code, &is_done);
+            scope.spawn(move || {
+                let (mut last, mut different) = (0, 0);
+                while !is_done.load(Ordering::Relaxed) {
+                    let mut packet = packet(7);
+                    let environment = Environment { links: links(0), region, devices: 8, sockets: 1, cpu };
+                    machine::run(code, &mut packet, environment).expect("no fault");
+                    let [first, second] = numbers(&packet);
+                    assert_eq!(first, second, "both tables are of one update");
+                    assert!(first >= last, "updates are seen in their order");
+                    different += u64::from(first > last);
+                    last = first;
+                }
+                different
+            })
+        };
+        let threads = [run(0), run(1)];
+        for number in 1..=UPDATES {
+            objects.modify(exact(&program).0, exact_entry(&program, 7, number)).expect("it is there");
+            objects.modify(prefixes(&program).0, prefix_entry(&program, 0, 0, number)).expect("it is there");
+            let changes = objects.take_changes();
+            // A thread may be suspended in the middle of a packet.
+            while writer.update(&region, &program, &objects, &changes, &mut Nobody).is_err() {}
+        }
+        is_done.store(true, Ordering::Relaxed);
+        threads.map(|thread| thread.join().expect("no panic")).to_vec()
+    });
+    assert!(seen.iter().sum::<u64>() > 10, "packets ran beside the updates: {seen:?}");
+}
