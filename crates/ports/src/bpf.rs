@@ -15,6 +15,7 @@ const MAP_UPDATE: c_int = 2;
 const PROG_LOAD: c_int = 5;
 const PROG_TEST_RUN: c_int = 10;
 const LINK_CREATE: c_int = 28;
+const LINK_UPDATE: c_int = 29;
 
 /// Program type and attachment point of XDP programs: `BPF_PROG_TYPE_XDP`, `BPF_XDP`.
 const XDP: (u32, u32) = (6, 37);
@@ -304,6 +305,21 @@ fn attach(program: BorrowedFd<'_>, interface: c_int, attach: u32, flags: u32) ->
     let mut link = Link { program, interface: interface as u32, attach, flags, relative: 0, padding: 0, revision: 0 };
     // SAFETY: the layout is the command's, and it contains no address.
     unsafe { bpf(LINK_CREATE, &mut link) }.map(owned)
+}
+
+/// Replaces the program of an attachment. Every packet runs the old program or the new one.
+pub(crate) fn update_link(link: BorrowedFd<'_>, program: BorrowedFd<'_>) -> io::Result<()> {
+    #[repr(C)]
+    struct Update {
+        link: u32,
+        program: u32,
+        flags: u32,
+        before: u32,
+    }
+    let (link, program) = (link.as_raw_fd() as u32, program.as_raw_fd() as u32);
+    let mut update = Update { link, program, flags: 0, before: 0 };
+    // SAFETY: the layout is the command's, and it contains no address.
+    unsafe { bpf(LINK_UPDATE, &mut update) }.map(drop)
 }
 
 #[derive(Default)]

@@ -1,10 +1,10 @@
 //! Loads compiled programs into the kernel, with the memory that they share with the process.
 //!
-//! The programs are sequences of encoded instructions, which the caller makes. So far they can be run on single frames
-//! ([`KernelProgram::run`]); they are not attached to interfaces.
+//! The programs are sequences of encoded instructions, which the caller makes. They run on the frames of an AF_XDP port
+//! ([`XdpAttachment::run`](crate::XdpAttachment::run)), or on single ones ([`KernelProgram::run`]).
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicU64;
 
@@ -53,6 +53,12 @@ impl KernelRegion {
     /// Returns the descriptor of the map, for the instructions of programs.
     pub fn descriptor(&self) -> i32 {
         self.map.as_raw_fd()
+    }
+}
+
+impl AsRef<[AtomicU64]> for KernelRegion {
+    fn as_ref(&self) -> &[AtomicU64] {
+        self.words()
     }
 }
 
@@ -130,6 +136,10 @@ impl KernelProgram {
                 Err(ProgramRejected { error, log })
             }
         }
+    }
+
+    pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
+        self.program.as_fd()
     }
 
     /// Returns the number of instructions that the verifier processed, if it says so.

@@ -54,4 +54,4 @@ pub use shaping::shaped_rate_bps;
 pub use spec::{PortKind, PortSpec, SpecError};
 pub use tap::TapPort;
 pub use wait::wait;
-pub use xdp::{NoXdp, XdpPort, XdpSettings};
+pub use xdp::{NoXdp, XdpAttachment, XdpPort, XdpSettings};

@@ -3,7 +3,7 @@
 use std::ops::AddAssign;
 use std::os::fd::RawFd;
 
-use crate::{Frame, PortError};
+use crate::{Frame, PortError, XdpAttachment};
 
 /// A received frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -179,6 +179,12 @@ pub trait Port: Send {
 
     /// Returns a note for the user, in one sentence, if the port differs from what was requested, with the reason.
     fn note(&self) -> Option<&str> {
+        None
+    }
+
+    /// Returns the port's program in the kernel, if it has one that can be replaced: AF_XDP ports do. A driver that must
+    /// see every frame has none.
+    fn attachment(&self) -> Option<XdpAttachment> {
         None
     }
 

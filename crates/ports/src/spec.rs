@@ -15,6 +15,7 @@ const MAX_INTERFACE_NAME: usize = 15;
 /// 1=af_packet:eth1      the same, in full
 /// 1=xdp:eth1            the interface eth1, through AF_XDP: faster and exclusive; else through AF_PACKET
 /// 1=xdp:eth1,copy       the same, with settings: copy, generic, busy_poll=MICROSECONDS
+/// 1=kernel:eth1         the same, and what the program can do in the kernel is done there: see docs/kernel.md
 /// 1=tap:p4tap           a TAP device created for this run
 /// 1=in.pcap:out.pcap    frames from one capture file into another; either may be empty: 1=in.pcap: or 1=:out.pcap
 /// ```
@@ -114,7 +115,8 @@ pub enum SpecError {
     },
     /// A driver that does not exist.
     #[error(
-        "unknown driver `{driver}`: expected xdp:INTERFACE, af_packet:INTERFACE, tap:NAME or pcap:IN.pcap:OUT.pcap"
+        "unknown driver `{driver}`: expected kernel:INTERFACE, xdp:INTERFACE, af_packet:INTERFACE, tap:NAME or \
+         pcap:IN.pcap:OUT.pcap"
     )]
     Driver {
         /// The driver's name.
@@ -171,7 +173,8 @@ fn kind(number: u16, text: &str) -> Result<PortKind, SpecError> {
         None if looks_like_file(text) => Err(SpecError::OneFile { number, file: text.to_owned() }),
         None => Ok(PortKind::AfPacket { interface: interface(text)? }),
         Some(("af_packet", name)) => Ok(PortKind::AfPacket { interface: interface(name)? }),
-        Some(("xdp" | "af_xdp", text)) => xdp_kind(text),
+        Some(("xdp" | "af_xdp", text)) => xdp_kind(text, false),
+        Some(("kernel", text)) => xdp_kind(text, true),
         Some(("tap", name)) => Ok(PortKind::Tap { interface: interface(name)? }),
         Some(("pcap", files)) => match files.split_once(':') {
             Some((input, output)) => self::files(number, input, output),
@@ -185,15 +188,15 @@ fn kind(number: u16, text: &str) -> Result<PortKind, SpecError> {
     }
 }
 
-fn xdp_kind(text: &str) -> Result<PortKind, SpecError> {
+fn xdp_kind(text: &str, in_kernel: bool) -> Result<PortKind, SpecError> {
     let mut parts = text.split(',');
     let interface = interface(parts.next().unwrap_or_default())?;
-    let mut settings = XdpSettings::default();
+    let mut settings = XdpSettings { in_kernel, ..XdpSettings::default() };
     for setting in parts {
         let unknown = || SpecError::XdpSetting { setting: setting.to_owned() };
         match setting.split_once('=') {
             None if setting == "copy" => settings.copy = true,
-            None if setting == "generic" => settings.generic = true,
+            None if setting == "generic" && !in_kernel => settings.generic = true,
             Some(("busy_poll", us)) => settings.busy_poll_us = Some(us.parse().map_err(|_| unknown())?),
             _ => return Err(unknown()),
         }
@@ -325,6 +328,7 @@ mod tests {
         check("0=af_packet:eth1.7", r#"0 AfPacket { interface: "eth1.7" }"#);
         check("2=xdp:eth1", r#"2 Xdp { interface: "eth1", settings: XdpSettings { generic: false, copy: false"#);
         check("2=af_xdp:eth1,copy,busy_poll=20", "copy: true, busy_poll_us: Some(20)");
+        check("2=kernel:eth1,copy", "copy: true, busy_poll_us: None, in_kernel: true");
         check("510=tap:p4", r#"510 Tap { interface: "p4" }"#);
         check("1=in.pcap:out.pcap", r#"Pcap { input: Some("in.pcap"), output: Some("out.pcap") }"#);
         check("1=in.pcap:", r#"Pcap { input: Some("in.pcap"), output: None }"#);
@@ -346,7 +350,8 @@ mod tests {
         check("1=a:b:c", "more than one colon");
         check("1=a-very-long-interface", "1 to 15 characters");
         check("1=tap:", "1 to 15 characters");
-        check("1=dpdk:eth1", "expected xdp:INTERFACE, af_packet:INTERFACE");
+        check("1=dpdk:eth1", "expected kernel:INTERFACE, xdp:INTERFACE");
+        check("1=kernel:eth1,generic", "setting `generic`");
         check("1=xdp:", "1 to 15 characters");
         check("1=xdp:eth1,fast", "setting `fast`");
         check("1=xdp:eth1,busy_poll=soon", "expected copy, generic or busy_poll=MICROSECONDS");

@@ -25,6 +25,7 @@
 //! - *Frames of several buffers* (MTU over 3,818 bytes) are assembled on the heap; a kernel without multi-buffer AF_XDP
 //!   rejects the port. An MTU over 10,218 bytes is always rejected, and AF_PACKET is used instead.
 
+mod attachment;
 mod open;
 mod partial;
 mod program;
@@ -36,6 +37,7 @@ use std::ffi::c_int;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 
+pub use attachment::XdpAttachment;
 pub(crate) use open::open_all;
 pub use refused::NoXdp;
 
@@ -62,6 +64,8 @@ pub struct XdpSettings {
     /// occupies a core, and is worthwhile where latency matters and interrupts are expensive; on veth it costs
     /// throughput.
     pub busy_poll_us: Option<u32>,
+    /// Run the program in the kernel, if it can: see [`Port::attachment`].
+    pub in_kernel: bool,
 }
 
 /// A network interface through AF_XDP sockets, one for each of its receive queues. It belongs to the network namespace
@@ -370,6 +374,10 @@ impl Port for XdpPort {
 
     fn note(&self) -> Option<&str> {
         self.note.as_deref()
+    }
+
+    fn attachment(&self) -> Option<XdpAttachment> {
+        Some(XdpAttachment::new(self))
     }
 
     // The kernel does not wake a thread that waits for a socket whose interface disappears.

@@ -18,7 +18,7 @@
 
 use std::ffi::c_int;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 use super::NoXdp;
 use crate::bpf::{self, Attach, MapKind, code, instruction, load_map};
@@ -37,8 +37,8 @@ pub(super) struct Redirect {
     /// Whether VLAN tags beside frames are put into them.
     pub(super) keeps_tags: bool,
     sockets: OwnedFd,
-    /// Kept open: the attachment lasts as long as the descriptor.
-    _link: OwnedFd,
+    /// The attachment lasts as long as the descriptor is open.
+    link: OwnedFd,
 }
 
 impl Redirect {
@@ -76,7 +76,7 @@ impl Redirect {
             result = attached(&loaded, Attach::Generic, false);
         }
         match result {
-            Ok((attach, keeps_tags, link)) => Ok(Redirect { attach, keeps_tags, sockets, _link: link }),
+            Ok((attach, keeps_tags, link)) => Ok(Redirect { attach, keeps_tags, sockets, link }),
             Err(error) if matches!(error.raw_os_error(), Some(libc::EBUSY | libc::EEXIST)) => Err(NoXdp::Occupied),
             Err(error) => Err(NoXdp::at("attaching the XDP program")(error)),
         }
@@ -84,9 +84,20 @@ impl Redirect {
 
     /// Redirects frames received on `queue` to a bound socket from now on.
     pub(super) fn insert(&self, queue: u32, socket: &OwnedFd) -> Result<(), NoXdp> {
-        use std::os::fd::AsRawFd;
         let value = socket.as_raw_fd() as u32;
         bpf::update_map(self.sockets.as_fd(), queue, value).map_err(NoXdp::at("adding a socket to the map"))
+    }
+}
+
+impl Redirect {
+    /// Returns the descriptor of the map of sockets.
+    pub(super) fn sockets(&self) -> RawFd {
+        self.sockets.as_raw_fd()
+    }
+
+    /// Replaces the program, without a packet between the two that sees neither.
+    pub(super) fn replace(&self, program: BorrowedFd<'_>) -> io::Result<()> {
+        bpf::update_link(self.link.as_fd(), program)
     }
 }
 

@@ -1,0 +1,76 @@
+//! Runs another program on the frames of an AF_XDP port.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd, RawFd};
+use std::sync::Arc;
+
+use super::XdpPort;
+use super::program::Redirect;
+use crate::KernelProgram;
+use crate::interface::Interface;
+
+/// The program of an AF_XDP port in the kernel. It is detached when the port and all values of this kind are dropped.
+#[derive(Clone)]
+pub struct XdpAttachment {
+    redirect: Arc<Redirect>,
+    interface: String,
+    index: u32,
+    mtu: usize,
+    /// A socket for queries.
+    control: Arc<OwnedFd>,
+    is_native: bool,
+    has_local_senders: bool,
+}
+
+impl XdpAttachment {
+    pub(super) fn new(port: &XdpPort) -> XdpAttachment {
+        XdpAttachment {
+            redirect: Arc::clone(&port.redirect),
+            interface: port.name.clone(),
+            index: port.index.cast_unsigned(),
+            mtu: port.mtu,
+            control: Arc::clone(&port.control),
+            is_native: port.is_native,
+            has_local_senders: port.has_local_senders,
+        }
+    }
+
+    /// Returns the name of the interface.
+    pub fn interface(&self) -> &str {
+        &self.interface
+    }
+
+    /// Returns the number of the interface.
+    pub fn index(&self) -> u32 {
+        self.index
+    }
+
+    /// Returns the interface's present MTU in bytes; the one when the port was opened, if the interface is gone.
+    pub fn mtu(&self) -> usize {
+        Interface::new(self.control.as_fd(), &self.interface).mtu().unwrap_or(self.mtu)
+    }
+
+    /// Whether the program runs in the interface's driver, so that it can redirect to other devices at full speed.
+    pub fn is_native(&self) -> bool {
+        self.is_native
+    }
+
+    /// Whether packets may come from a local stack, which leaves checksums to a card.
+    pub fn has_local_senders(&self) -> bool {
+        self.has_local_senders
+    }
+
+    /// Returns the descriptor of the map of the port's sockets by queue, for the instructions of programs.
+    pub fn sockets(&self) -> RawFd {
+        self.redirect.sockets()
+    }
+
+    /// Runs a program on all frames from now on. It hands frames to the port by a redirect to
+    /// [`sockets`](XdpAttachment::sockets).
+    ///
+    /// # Errors
+    /// The system's, for example if the MTU is too large for the program.
+    pub fn run(&self, program: &KernelProgram) -> io::Result<()> {
+        self.redirect.replace(program.descriptor())
+    }
+}
