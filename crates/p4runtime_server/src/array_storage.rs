@@ -60,9 +60,10 @@ impl ServiceState {
     async fn record_piece(&self, program: &Arc<Program>, chunks: &[ArrayChunk]) -> Result<usize, Refusal> {
         let piece = chunks[..chunks.len().min(PIECE_CHUNKS)].to_vec();
         let wanted = program.clone();
-        let read = self
-            .plane
-            .run(move |plane| Arc::ptr_eq(plane.switch.program(), &wanted).then(|| read_piece(&piece, plane.switch)));
+        let read = self.plane.run(move |plane| {
+            plane.switch.collect();
+            Arc::ptr_eq(plane.switch.program(), &wanted).then(|| read_piece(&piece, plane.switch))
+        });
         // With another program the chunks mean nothing any more.
         let Some(content) = read.await? else { return Ok(chunks.len()) };
         let count = content.len();
@@ -74,6 +75,7 @@ impl ServiceState {
     async fn record_query(&self, program: &Arc<Program>, query: LiveQuery) -> Result<(), Refusal> {
         let wanted = program.clone();
         let read = self.plane.run(move |plane| {
+            plane.switch.collect();
             Arc::ptr_eq(plane.switch.program(), &wanted).then(|| query(plane.switch, plane.now.as_ns()))
         });
         if let Some(counters) = read.await? {

@@ -127,8 +127,20 @@ impl Op {
         }
     }
 
+    /// Whether the operation sets a counter.
+    fn sets_counter(&self) -> bool {
+        match self {
+            Op::SetCounter(..) | Op::SetEntryCounter { .. } => true,
+            Op::ModifyEntry(write) => write.counter.is_some(),
+            _ => false,
+        }
+    }
+
     /// Runs the operation.
     pub(crate) fn run(self, switch: &mut dyn SwitchControl) -> Result<Undo, EntryError> {
+        if self.sets_counter() {
+            switch.collect();
+        }
         match self {
             Op::InsertMulticast(id, _) if switch.multicast_groups().get(id).is_some() => Err(EntryError::Duplicate),
             Op::ModifyMulticast(id, _) | Op::DeleteMulticast(id) if switch.multicast_groups().get(id).is_none() => {

@@ -92,6 +92,10 @@ impl WriteBatch {
     /// Runs up to `count` updates, or rolls back as many. An update of a whole array counts by its elements.
     pub(crate) fn run(&mut self, switch: &mut dyn SwitchControl, count: usize) {
         assert!(Arc::ptr_eq(switch.program(), &self.program), "the pipeline does not change during a write");
+        if self.atomicity != Atomicity::ContinueOnError {
+            // The counts of entries that are removed return if the write fails.
+            switch.collect();
+        }
         let (mut steps, begin) = (0, self.set_elements);
         while !self.finished && steps + ((self.set_elements - begin) / ELEMENTS_AN_UPDATE) < count as u64 {
             self.step(switch);

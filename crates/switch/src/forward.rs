@@ -81,6 +81,10 @@ macro_rules! forward_control {
             self.$inner.summary()
         }
 
+        fn collect(&mut self) {
+            self.$inner.collect();
+        }
+
         fn publish(&mut self) {
             self.$inner.publish();
         }

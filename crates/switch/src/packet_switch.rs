@@ -98,8 +98,11 @@ pub trait SwitchControl: Device + Any + Send {
     /// Sends every queued packet at once and removes all rates, before another program replaces this one.
     fn drain(&mut self, now: Time, output: &mut Vec<Frame>);
 
+    /// Adds what packets have counted outside the switch, in the kernel. Whoever reads or sets counters calls it first.
+    fn collect(&mut self) {}
+
     /// Publishes everything that was written since the last call: workers see all of it from their next batch on
-    /// (RCU-style). Does nothing without workers. The control plane calls it before it acknowledges a write.
+    /// (RCU-style), and so do packets in the kernel. The control plane calls it before it acknowledges a write.
     fn publish(&mut self);
 
     /// Exchanges this switch with another of the same type. A wrapper keeps what belongs to it and exchanges the switch

@@ -33,8 +33,10 @@ pub struct MetricsHook<S> {
 impl<S: PacketSwitch> Hook<S> for MetricsHook<S> {
     fn poll(&mut self, context: &mut HookContext<'_, S>) {
         let families = self.families;
-        self.source
-            .poll(|| MetricsSnapshot { families: families(context.switch, context.now), ..snapshot(context.switch) });
+        self.source.poll(|| {
+            context.switch.collect();
+            MetricsSnapshot { families: families(context.switch, context.now), ..snapshot(context.switch) }
+        });
     }
 
     /// Nothing wakes an idle switch for a scraper; the scraper waits until the loop wakes up by itself.

@@ -1,10 +1,23 @@
-//! Describes the pipeline that can run in the kernel: the same steps as one whole unit of machine code.
+//! Runs the program in the kernel beside the switch: describes the pipeline, keeps the tables of the kernel's region
+//! equal to those of the switch, and adds the counts of the packets there to the switch's own.
+//!
+//! ```text
+//! write ─> objects ─ publish ─> region ─> packets in the kernel ─ counts ─ collect ─> registry, objects
+//! ```
 
-use engine::MayWait;
-use ir::Program;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
+use bpf::{CountSink, KernelCode, PortState, RegionWriter, UpdateError};
+use engine::{CounterValue, EntryHandle, MayWait, Objects};
+use ir::{CounterId, LocId, Program, TableId};
+use switch::{DropReason, Drops, PRIORITIES, PortId, Ports, Registry};
+
+use super::Switch;
 use super::layout::{Layout, LoadError};
 use super::state::{result, whole_steps};
+use super::stats::Stats;
 
 /// Returns the steps of a packet through the whole pipeline: received, processed, and sent by one port or dropped.
 /// Everything else that the switch does for a packet is handed over.
@@ -25,4 +38,211 @@ pub fn kernel_pipeline(program: &Program) -> Result<bpf::KernelPipeline, LoadErr
         drop_site: standard.drop_site,
         unknown: times.flatten().collect(),
     })
+}
+
+/// Memory that the kernel's code and the switch share: the words of a region.
+pub type KernelMemory = Arc<dyn AsRef<[AtomicU64]> + Send + Sync>;
+
+/// The packets that a port received and sent in the kernel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KernelPortCount {
+    /// Packets that the port received, and that were sent or dropped in the kernel.
+    pub received: CounterValue,
+    /// Packets that left by the port.
+    pub sent: CounterValue,
+}
+
+/// The code of a program in the kernel, as the switch sees it.
+pub(super) struct KernelLink {
+    writer: RegionWriter,
+    memory: KernelMemory,
+    /// The devices of ports. Packets to other ports are handed over.
+    devices: BTreeMap<PortId, PortState>,
+    /// The states that the region has.
+    written: BTreeMap<PortId, PortState>,
+    /// Whether something besides tables has changed since the last update.
+    is_behind: bool,
+    failure: Option<UpdateError>,
+    counts: BTreeMap<PortId, KernelPortCount>,
+}
+
+/// Adds the counts of the kernel to those of the switch.
+struct Collector<'s> {
+    objects: &'s mut Objects,
+    registry: &'s mut Registry,
+    ports: &'s Ports,
+    drops: &'s mut Drops,
+    stats: &'s Stats,
+    counts: &'s mut BTreeMap<PortId, KernelPortCount>,
+}
+
+impl CountSink for Collector<'_> {
+    fn received(&mut self, port: u32, count: CounterValue) {
+        self.ports.count_many_rx(self.registry, PortId(port), count.packets, count.bytes);
+        add(&mut self.counts.entry(PortId(port)).or_default().received, count);
+    }
+
+    fn sent(&mut self, port: u32, count: CounterValue) {
+        self.ports.count_passed(self.registry, (PortId(port), 0), count.packets, [count.packets, count.bytes]);
+        add(&mut self.counts.entry(PortId(port)).or_default().sent, count);
+    }
+
+    fn dropped(&mut self, is_by_egress: bool, place: LocId, packets: u64) {
+        let reason = if is_by_egress { DropReason::EgressProgram } else { DropReason::IngressProgram };
+        self.drops.count_many(self.registry, reason, place.as_u32(), packets);
+    }
+
+    fn parser_errors(&mut self, packets: u64) {
+        self.registry.add(self.stats.parser_errors, packets);
+    }
+
+    fn counted(&mut self, counter: CounterId, index: u32, count: CounterValue) {
+        self.objects.add_to_counter(counter, index.into(), count);
+    }
+
+    fn hit(&mut self, table: TableId, entry: EntryHandle, count: CounterValue) {
+        self.objects.add_hits(table, entry, count);
+    }
+}
+
+fn add(to: &mut CounterValue, more: CounterValue) {
+    to.packets = to.packets.wrapping_add(more.packets);
+    to.bytes = to.bytes.wrapping_add(more.bytes);
+}
+
+impl KernelLink {
+    /// Notes that ports, queues or their rates have changed.
+    pub fn set_behind(&mut self) {
+        self.is_behind = true;
+    }
+}
+
+impl Switch {
+    /// Gives the code of this switch's program the present entries. Packets in the kernel see later changes with
+    /// [`Switch::publish`], all at once. All ports are slow at first: see [`Switch::set_kernel_device`].
+    ///
+    /// `memory` is blank, and the code's region. The caller runs the code on the frames of ports whose drivers receive
+    /// what it hands over.
+    ///
+    /// # Errors
+    /// If the entries do not fit into the region.
+    ///
+    /// # Panics
+    /// If the code is of another program, or the memory is smaller than the region.
+    pub fn attach_kernel(&mut self, code: &KernelCode, memory: KernelMemory) -> Result<(), UpdateError> {
+        let mut writer = RegionWriter::new(&code.layout);
+        writer.fill((*memory).as_ref(), &self.program, &self.objects)?;
+        self.objects.record_changes();
+        self.kernel = Some(Box::new(KernelLink {
+            writer,
+            memory,
+            devices: BTreeMap::new(),
+            written: BTreeMap::new(),
+            is_behind: true,
+            failure: None,
+            counts: BTreeMap::new(),
+        }));
+        Ok(())
+    }
+
+    /// Sets the device by which packets in the kernel leave a port; they are handed over without one, and while the port
+    /// is down or has a rate. Takes effect with [`Switch::publish`].
+    pub fn set_kernel_device(&mut self, port: PortId, device: PortState) {
+        if let Some(link) = &mut self.kernel {
+            link.devices.insert(port, device);
+            link.is_behind = true;
+        }
+    }
+
+    /// Whether code of the program was attached.
+    pub fn has_kernel_code(&self) -> bool {
+        self.kernel.is_some()
+    }
+
+    /// Whether packets run in the kernel.
+    pub fn is_in_kernel(&self) -> bool {
+        self.kernel.as_ref().is_some_and(|link| link.writer.is_open())
+    }
+
+    /// Returns the reason why no more packets run in the kernel although the code is attached.
+    pub fn kernel_failure(&self) -> Option<&UpdateError> {
+        self.kernel.as_ref()?.failure.as_ref()
+    }
+
+    /// Returns the packets that a port received and sent in the kernel, as collected so far.
+    pub fn kernel_count(&self, port: PortId) -> KernelPortCount {
+        self.kernel.as_ref().and_then(|link| link.counts.get(&port).copied()).unwrap_or_default()
+    }
+
+    /// Writes everything that has changed to the region.
+    #[inline]
+    pub(super) fn update_kernel(&mut self) {
+        if self.kernel.as_ref().is_some_and(|link| link.is_behind) || self.objects.has_changes() {
+            self.update_region();
+        }
+    }
+
+    #[cold]
+    fn update_region(&mut self) {
+        let changes = self.objects.take_changes();
+        let Some(mut link) = self.kernel.take() else { return };
+        link.is_behind = false;
+        if !changes.is_empty() {
+            self.update_tables(&mut link, &changes);
+        }
+        for (port, device) in &link.devices {
+            let may_wait = (0..PRIORITIES).any(|priority| !self.queues.is_open(*port, priority));
+            let state = if may_wait || !self.ports.is_up(*port) { PortState::Slow } else { *device };
+            if link.written.insert(*port, state) != Some(state) {
+                bpf::set_port(link.writer.layout(), (*link.memory).as_ref(), port.0, state);
+            }
+        }
+        self.kernel = Some(link);
+    }
+
+    fn update_tables(&mut self, link: &mut KernelLink, changes: &BTreeSet<engine::TableChange>) {
+        // Hits of entries that go are of no use to anyone but those who read them before.
+        let mut hits = Vec::new();
+        let memory = Arc::clone(&link.memory);
+        let result =
+            link.writer.update((*memory).as_ref(), &self.program, &self.objects, changes, &mut HitList(&mut hits));
+        link.failure = result.err();
+        hits.into_iter().for_each(|(table, entry, count)| self.objects.add_hits(table, entry, count));
+    }
+
+    /// Adds what packets in the kernel have counted since the last call to the counts of the switch.
+    pub fn collect(&mut self) {
+        let Some(mut link) = self.kernel.take() else { return };
+        let memory = Arc::clone(&link.memory);
+        let (counts, stats) = (&mut link.counts, &self.stats);
+        let (objects, registry, ports, drops) = (&mut self.objects, &mut self.registry, &self.ports, &mut self.drops);
+        link.writer.collect((*memory).as_ref(), &mut Collector { objects, registry, ports, drops, stats, counts });
+        self.kernel = Some(link);
+    }
+
+    /// Hands over all packets from now on, waits for those that run in the kernel, and collects what they counted.
+    pub fn leave_kernel(&mut self) {
+        if let Some(link) = &mut self.kernel {
+            let memory = Arc::clone(&link.memory);
+            link.writer.close((*memory).as_ref());
+            link.devices.clear();
+            link.failure = link.writer.wait_for_packets((*memory).as_ref()).err();
+            self.collect();
+        }
+    }
+}
+
+/// Notes the hits of entries while the objects are read.
+struct HitList<'h>(&'h mut Vec<(TableId, EntryHandle, CounterValue)>);
+
+impl CountSink for HitList<'_> {
+    fn received(&mut self, _: u32, _: CounterValue) {}
+    fn sent(&mut self, _: u32, _: CounterValue) {}
+    fn dropped(&mut self, _: bool, _: LocId, _: u64) {}
+    fn parser_errors(&mut self, _: u64) {}
+    fn counted(&mut self, _: CounterId, _: u32, _: CounterValue) {}
+
+    fn hit(&mut self, table: TableId, entry: EntryHandle, count: CounterValue) {
+        self.0.push((table, entry, count));
+    }
 }

@@ -60,7 +60,7 @@ use switch::{
 pub(crate) use config::drop_port_of;
 pub use config::{CPU_PORT, Config, DROP_PORT, Executor, MAX_PORT, WIDEST_PORT, drop_port, max_port};
 pub use image::Image;
-pub use kernel::kernel_pipeline;
+pub use kernel::{KernelMemory, KernelPortCount, kernel_pipeline};
 pub use layout::LoadError;
 pub use paths::{Path, PathCount, PathReason};
 pub use tiny::{EXECUTIONS_PER_SECOND, TinySettings};
@@ -116,6 +116,8 @@ pub struct Switch {
     rows: Option<Box<RowQueues>>,
     /// Tiny packet programs, if they are executed.
     tiny: Option<Box<tiny::TinyPrograms>>,
+    /// The program in the kernel, if it runs there.
+    kernel: Option<Box<kernel::KernelLink>>,
 }
 
 impl Switch {
@@ -193,6 +195,7 @@ impl Switch {
             role: workers::WorkerRole::default(),
             rows: None,
             tiny: None,
+            kernel: None,
             program,
             config,
         };
@@ -240,7 +243,7 @@ impl Switch {
     /// Creates, replaces or removes a multicast group. Returns false and changes nothing if it is invalid: group 0,
     /// or too many replicas.
     pub fn set_multicast_group(&mut self, id: u32, group: Option<MulticastGroup>) -> bool {
-        self.role.besides_changed();
+        self.besides_changed();
         Arc::make_mut(&mut self.groups).set(id, group)
     }
 
@@ -252,7 +255,7 @@ impl Switch {
     /// Creates, replaces or removes a mirror (clone) session. Returns false and changes nothing if it has too many
     /// replicas.
     pub fn set_mirror_session(&mut self, id: u32, session: Option<MirrorSession>) -> bool {
-        self.role.besides_changed();
+        self.besides_changed();
         Arc::make_mut(&mut self.mirrors).set(id, session)
     }
 
@@ -265,7 +268,7 @@ impl Switch {
     /// the switch does not have are ignored: a packet to one is dropped without waiting.
     pub fn set_port_rate(&mut self, port: PortId, rate_pps: Option<u64>) {
         if self.ports.contains(port) {
-            self.role.besides_changed();
+            self.besides_changed();
             self.queues.set_port_rate(port, rate_pps);
         }
     }
@@ -274,7 +277,7 @@ impl Switch {
     /// packets show in the depths that a program sees. Ports that the switch does not have are ignored.
     pub fn set_port_bandwidth(&mut self, port: PortId, bps: Option<u64>) {
         if self.ports.contains(port) {
-            self.role.besides_changed();
+            self.besides_changed();
             self.queues.set_port_bandwidth(port, bps);
         }
     }
@@ -283,7 +286,7 @@ impl Switch {
     /// that the switch does not have are ignored.
     pub fn set_queue_rate(&mut self, port: PortId, priority: Option<usize>, rate_pps: Option<u64>) {
         if self.ports.contains(port) {
-            self.role.besides_changed();
+            self.besides_changed();
             self.queues.set_rate(port, priority, rate_pps);
         }
     }
@@ -292,14 +295,14 @@ impl Switch {
     /// are ignored.
     pub fn set_queue_depth(&mut self, port: PortId, priority: Option<usize>, packets: usize) {
         if self.ports.contains(port) {
-            self.role.besides_changed();
+            self.besides_changed();
             self.queues.set_depth(port, priority, packets);
         }
     }
 
     /// Sets the capacity of each queue of every port, in packets.
     pub fn set_all_queue_depths(&mut self, packets: usize) {
-        self.role.besides_changed();
+        self.besides_changed();
         self.queues.set_depth_everywhere(packets);
     }
 
@@ -307,7 +310,7 @@ impl Switch {
     /// publishes port states.
     pub fn set_port_up(&mut self, port: PortId, up: bool) -> bool {
         if self.objects.is_owner() {
-            self.role.besides_changed();
+            self.besides_changed();
             self.objects.set_port_up(port.0, up);
         }
         self.ports.set_up(port, up)
@@ -334,8 +337,10 @@ impl Switch {
         self.queues.waiting()
     }
 
-    /// Sends every queued packet at once and removes all rates, before another switch replaces this one.
+    /// Sends every queued packet at once and removes all rates, before another switch replaces this one. No packets run
+    /// in the kernel from then on.
     pub fn drain(&mut self, now: Time, output: &mut Vec<Frame>) {
+        self.leave_kernel();
         if self.waiting() == 0 {
             return;
         }

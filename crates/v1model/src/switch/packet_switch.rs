@@ -95,6 +95,10 @@ impl SwitchControl for Switch {
         Switch::drain(self, now, output);
     }
 
+    fn collect(&mut self) {
+        Switch::collect(self);
+    }
+
     fn publish(&mut self) {
         Switch::publish(self);
     }

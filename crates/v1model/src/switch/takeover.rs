@@ -47,7 +47,7 @@ impl Switch {
         match machine {
             Ok(machine) => {
                 self.run_machine(Arc::new(machine));
-                self.role.besides_changed();
+                self.besides_changed();
                 Takeover::Compiled
             }
             Err(unsupported) => {

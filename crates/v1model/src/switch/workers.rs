@@ -97,12 +97,22 @@ impl Switch {
             role: self.role.clone(),
             rows: None,
             tiny: self.tiny.clone(),
+            kernel: None,
         }
     }
 
-    /// Publishes all changes since the last call (RCU-style): workers see them all at once, from their next batch on.
-    /// Stepping the switch publishes too. Does nothing without workers.
+    /// Notes a change that the engine does not know of.
+    pub(super) fn besides_changed(&mut self) {
+        self.role.besides_changed();
+        if let Some(link) = &mut self.kernel {
+            link.set_behind();
+        }
+    }
+
+    /// Publishes all changes since the last call (RCU-style): workers see them all at once, from their next batch on,
+    /// and packets in the kernel from the next one on. Stepping the switch publishes to workers, too.
     pub fn publish(&mut self) {
+        self.update_kernel();
         if self.role.workers == 0 || !self.objects.is_owner() {
             return;
         }
