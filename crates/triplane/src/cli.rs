@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueHint};
 
+use crate::kernel::KernelMode;
 use crate::load::ProgramArgs;
 use crate::output::Color;
 
@@ -231,8 +232,8 @@ pub struct RunArgs {
     #[command(flatten)]
     pub program: Option<ProgramArgs>,
 
-    /// A port: NUMBER=INTERFACE, NUMBER=xdp:INTERFACE[,SETTING...], NUMBER=tap:NAME, or NUMBER=IN.pcap:OUT.pcap (either
-    /// file may be omitted).
+    /// A port: NUMBER=INTERFACE, NUMBER=xdp:INTERFACE[,SETTING...], NUMBER=kernel:INTERFACE, NUMBER=tap:NAME, or
+    /// NUMBER=IN.pcap:OUT.pcap (either file may be omitted).
     #[arg(short, long = "port", value_name = "N=WHAT", required = true)]
     pub ports: Vec<String>,
 
@@ -255,6 +256,10 @@ pub struct RunArgs {
     /// Use the interpreter instead of machine code.
     #[arg(long)]
     pub interpret: bool,
+
+    /// Whether `kernel:` ports run the program in the kernel.
+    #[arg(long, value_name = "WHEN", value_enum, default_value = "auto")]
+    pub kernel: KernelMode,
 
     /// Write notifications (digests, packets to the CPU port, idle timeouts) to a file, one JSON object per line.
     #[arg(long = "notifications", alias = "messages", value_name = "FILE", value_hint = ValueHint::FilePath)]

@@ -10,6 +10,7 @@ mod control;
 mod ctl;
 mod demo;
 mod entries;
+mod kernel;
 mod lab;
 mod load;
 mod market;

@@ -5,6 +5,9 @@ use std::collections::BTreeMap;
 use runtime::RunReport;
 use serde_json::json;
 use switch::{DropSite, PacketSwitch};
+use v1model::Switch;
+
+use crate::kernel;
 
 /// Renders received, sent and dropped packets as text. `notifications` is the number of notifications of each kind.
 /// `seconds` is the duration of a live run.
@@ -46,22 +49,25 @@ fn received<S: PacketSwitch>(report: &RunReport<S>) -> u64 {
     report.ports.iter().filter_map(|port| registry.get(&format!("port.{}.rx.packets", port.id))).sum()
 }
 
-/// Renders the summary as JSON. The counts of a port are its driver's, not those of the switch.
-pub fn json<S: PacketSwitch>(report: &RunReport<S>, notifications: &BTreeMap<String, u64>, seconds: f64) -> String {
+/// Renders the summary as JSON. The counts of a port are its driver's and the kernel's, not those of the
+/// switch.
+pub fn json(report: &RunReport<Switch>, notifications: &BTreeMap<String, u64>, seconds: f64) -> String {
     let drops: Vec<_> = report.switch.drop_sites().iter().map(DropSite::to_json).collect();
     let mut ports = Vec::new();
     for port in &report.ports {
-        let stats = port.stats;
+        let (stats, in_kernel) = (port.stats, report.switch.kernel_count(port.id));
         ports.push(json!({
             "port": port.id.0, "name": port.name,
-            "rx_packets": stats.rx_packets, "rx_bytes": stats.rx_bytes, "rx_dropped": stats.rx_dropped,
+            "rx_packets": stats.rx_packets + in_kernel.received.packets,
+            "rx_bytes": stats.rx_bytes + in_kernel.received.bytes, "rx_dropped": stats.rx_dropped,
             "rx_unusable": stats.rx_unusable, "rx_truncated": stats.rx_truncated,
-            "tx_packets": stats.tx_packets, "tx_bytes": stats.tx_bytes, "tx_dropped": stats.tx_dropped(),
+            "tx_packets": stats.tx_packets + in_kernel.sent.packets,
+            "tx_bytes": stats.tx_bytes + in_kernel.sent.bytes, "tx_dropped": stats.tx_dropped(),
         }));
     }
     let summary = json!({
         "seconds": seconds, "ports": ports, "drops": drops, "messages": notifications,
-        "counters": report.switch.registry().to_json(),
+        "counters": report.switch.registry().to_json(), "kernel": kernel::summary_json(report),
     });
     format!("{summary:#}\n")
 }

@@ -7,6 +7,8 @@ use resilient_switch::ResilientSwitch;
 use runtime::Hook;
 use v1model::Switch;
 
+use crate::kernel::KernelHook;
+
 /// Boxes the P4Runtime server's hook of a run.
 pub fn operations(hook: OperationHook) -> Box<dyn Hook<Switch>> {
     Box::new(hook)
@@ -30,4 +32,9 @@ pub fn stores(hook: StoreHook) -> Box<dyn Hook<ResilientSwitch<Switch>>> {
 /// Boxes the socket at which moves of rows are requested.
 pub fn rows(socket: RowsSocket) -> Box<dyn Hook<ResilientSwitch<Switch>>> {
     Box::new(socket)
+}
+
+/// Boxes what keeps a program in the kernel.
+pub fn kernel(hook: KernelHook) -> Box<dyn Hook<Switch>> {
+    Box::new(hook)
 }

@@ -12,6 +12,7 @@
 
 pub mod bench;
 pub mod hooks;
+pub mod kernel;
 pub mod simulated;
 
 use std::io::{self, Write};

@@ -12,6 +12,7 @@ use super::options::{self, Ignored, NO_THRIFT, Refused, Takes};
 use super::{Refusal, Tool};
 use crate::cli::{RunArgs, RunProfile};
 use crate::control::ControlArgs;
+use crate::kernel::KernelMode;
 use crate::load::ProgramArgs;
 use crate::output::{Failure, NoteStream, Output};
 
@@ -239,6 +240,7 @@ fn to_run(tool: Tool, args: SwitchArgs, output: &Output) -> Result<RunArgs, Fail
         duration: None,
         workers: 1,
         interpret: false,
+        kernel: KernelMode::Off,
         messages: None,
         control: ControlArgs {
             p4runtime: is_served.then(|| args.grpc_server_addr.unwrap_or(DEFAULT_ADDRESS)),

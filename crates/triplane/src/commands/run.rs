@@ -23,7 +23,7 @@ use crate::messages::MessageLog;
 use crate::output::{Failure, Output, is_damaged_capture};
 use crate::state::{InitialProgram, State};
 use crate::store::StoreConnection;
-use crate::{control, memory, metrics, port_conflicts, privileges, progress, signals, state, summary};
+use crate::{control, kernel, memory, metrics, port_conflicts, privileges, progress, signals, state, summary};
 
 /// Runs a program and prints the summary.
 pub fn run(args: &RunArgs, output: &Output) -> Result<(), Failure> {
@@ -55,6 +55,7 @@ pub fn run(args: &RunArgs, output: &Output) -> Result<(), Failure> {
     }
     let log = Arc::new(args.messages.as_deref().map_or_else(|| Ok(MessageLog::default()), MessageLog::to_file)?);
     let mut config = RunConfig { workers, limit, sinks: vec![log.clone()], ..RunConfig::new(switch, ports) };
+    kernel::attach(args, &specs, is_placeholder, &mut config, output)?;
     let store = args.store.as_deref().zip(args.switch.as_deref());
     let store = store.map(|(cluster, name)| StoreConnection::open(cluster, name)).transpose()?;
     let socket = args.socket.as_deref().map(RowsSocket::open).transpose()?;
@@ -81,7 +82,8 @@ pub fn run(args: &RunArgs, output: &Output) -> Result<(), Failure> {
     if config.switch.program().tables.values().any(ir::Table::is_resilient) {
         output.note("the program has @resilient tables, which stay empty without --store");
     }
-    let report = if is_offline { v1model_runtime::run_offline(config) } else { run_live(config, &what, output)? };
+    let mut report = if is_offline { v1model_runtime::run_offline(config) } else { run_live(config, &what, output)? };
+    report.switch.leave_kernel();
     note_dropped_messages(p4runtime.as_ref(), output);
     let stored = p4runtime.as_ref().map_or(Ok(()), |server| server.store_last(&report.switch));
     drop((p4runtime, metrics));
@@ -466,7 +468,7 @@ fn summarize(
     output.print(&if args.json {
         summary::json(report, &counts, seconds)
     } else {
-        summary::text(report, &counts, (!is_offline).then_some(seconds)) + more
+        summary::text(report, &counts, (!is_offline).then_some(seconds)) + &kernel::summary_text(report) + more
     })?;
     log.finish()
 }

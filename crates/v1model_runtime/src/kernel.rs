@@ -1,0 +1,221 @@
+//! Runs the program of a switch in the kernel, on the ports whose drivers permit it.
+//!
+//! ```text
+//! interface ─> code of the program at XDP ─┬─> device of another port
+//!                                          ├─> drop
+//!                                          └─> AF_XDP socket ─> switch, which runs the frame from the start
+//! ```
+//!
+//! [`KernelPorts::attach`] needs CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON. The hook that it returns needs none. It keeps
+//! the code attached, and tells the switch when a device can no longer be sent to.
+
+use std::fmt;
+use std::os::fd::RawFd;
+use std::sync::Arc;
+
+use bpf::asm::Links;
+use bpf::{KernelCode, KernelOptions, PortState};
+use ports::{KernelProgram, KernelRegion, RedirectMap, XdpAttachment};
+use runtime::{Hook, HookContext};
+use switch::{PortId, Time};
+use v1model::Switch;
+
+/// Size of an Ethernet header in bytes.
+const ETHERNET_BYTES: usize = 14;
+/// Interval between checks of the devices in nanoseconds.
+const CHECK_NS: u64 = 1_000_000_000;
+
+/// The reason why no packet of a program is processed in the kernel.
+#[derive(Debug, thiserror::Error)]
+pub enum NotInKernel {
+    /// The program does not permit it.
+    #[error("{0}")]
+    Program(String),
+    /// No packet of the program can be forwarded or dropped there.
+    #[error("every packet needs the switch (`triplane check --kernel` lists the places)")]
+    NoPacket,
+    /// No port has a driver that permits it.
+    #[error("no port uses AF_XDP in its driver")]
+    NoPort,
+    /// The system refuses.
+    #[error("{what}: {source}{}", if source.kind() == std::io::ErrorKind::PermissionDenied {
+        "; grant the program cap_bpf, cap_net_admin and cap_perfmon, or run it as root"
+    } else {
+        ""
+    })]
+    System {
+        /// The step.
+        what: &'static str,
+        /// The error.
+        source: std::io::Error,
+    },
+    /// The verifier refuses the code.
+    #[error("the kernel refuses the code: {reason}")]
+    Refused {
+        /// The last line of the verifier's log that says something.
+        reason: String,
+    },
+    /// The entries do not fit.
+    #[error("{0}")]
+    Entries(#[from] bpf::UpdateError),
+}
+
+fn system(what: &'static str) -> impl FnOnce(std::io::Error) -> NotInKernel {
+    move |source| NotInKernel::System { what, source }
+}
+
+/// The ports on which a program is to run in the kernel.
+#[derive(Default)]
+pub struct KernelPorts(Vec<(PortId, XdpAttachment)>);
+
+/// What runs in the kernel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KernelSummary {
+    /// The ports whose frames run there, with their interfaces.
+    pub ports: Vec<(PortId, String)>,
+    /// Ports to which packets are handed over, as their device accepts no redirected frames.
+    pub not_sent_to: Vec<(PortId, String)>,
+    /// Number of instructions of the code.
+    pub instructions: usize,
+    /// Number of instructions that the verifier processed.
+    pub verified_instructions: Option<u64>,
+    /// Size of the memory that the kernel and the switch share, in bytes.
+    pub memory_bytes: u32,
+}
+
+impl fmt::Display for KernelSummary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<String> = self.ports.iter().map(|(id, name)| format!("{id}={name}")).collect();
+        write!(f, "the program runs in the kernel on {} ({} instructions)", names.join(", "), self.instructions)
+    }
+}
+
+impl KernelPorts {
+    /// Adds a port, if its program runs in the interface's driver.
+    pub fn add(&mut self, port: PortId, attachment: XdpAttachment) {
+        if attachment.is_native() {
+            self.0.push((port, attachment));
+        }
+    }
+
+    /// Compiles the program of a switch and runs it on the ports. Returns the hook of the run, which is polled before
+    /// all others.
+    ///
+    /// # Errors
+    /// [`NotInKernel`]. Nothing has changed then: all frames go to the switch.
+    pub fn attach(self, switch: &mut Switch) -> Result<(KernelHook, KernelSummary), NotInKernel> {
+        let code = compile(switch)?;
+        let first = self.0.first().ok_or(NotInKernel::NoPort)?;
+        let region = KernelRegion::new(code.layout.bytes()).map_err(system("cannot create the shared memory"))?;
+        let devices = RedirectMap::devices(self.0.len() as u32).map_err(system("cannot create the map of devices"))?;
+        for (at, (_, attachment)) in (0..).zip(&self.0) {
+            devices.set_device(at, attachment.index()).map_err(system("cannot add a device to the map"))?;
+        }
+        let load = |port: PortId, attachment: &XdpAttachment| {
+            load(&code, (&region, &devices), port, attachment.sockets(), attachment.has_local_senders())
+        };
+        let programs: Vec<(KernelProgram, usize)> =
+            self.0.iter().map(|(port, attachment)| load(*port, attachment)).collect::<Result<_, _>>()?;
+        let mut summary = KernelSummary {
+            ports: self.0.iter().map(|(port, attachment)| (*port, attachment.interface().to_owned())).collect(),
+            not_sent_to: Vec::new(),
+            instructions: programs[0].1,
+            verified_instructions: programs[0].0.verified_instructions(),
+            memory_bytes: code.layout.bytes(),
+        };
+        let region = Arc::new(region);
+        switch.attach_kernel(&code, region)?;
+        let mut hook = KernelHook { ports: Vec::new(), checked: Time::ZERO, program: Arc::clone(switch.program()) };
+        for (at, (port, attachment)) in (0..).zip(&self.0) {
+            let state = hook_state(at, attachment);
+            if state == PortState::Slow {
+                summary.not_sent_to.push((*port, attachment.interface().to_owned()));
+            }
+            switch.set_kernel_device(*port, state);
+        }
+        switch.publish();
+        for ((_, attachment), (program, _)) in self.0.iter().zip(&programs) {
+            if let Err(source) = attachment.run(program) {
+                switch.leave_kernel();
+                return Err(NotInKernel::System { what: "cannot attach the program", source });
+            }
+        }
+        debug_assert_eq!(first.0, summary.ports[0].0);
+        hook.ports = (0..).zip(self.0).map(|(at, (port, attachment))| HookPort { at, port, attachment }).collect();
+        Ok((hook, summary))
+    }
+}
+
+/// Compiles the program of a switch.
+fn compile(switch: &Switch) -> Result<KernelCode, NotInKernel> {
+    let pipeline =
+        v1model::kernel_pipeline(switch.program()).map_err(|error| NotInKernel::Program(error.to_string()))?;
+    let widest = switch.config().ports.iter().map(|port| port.0).max().unwrap_or(0);
+    let ports = (widest + 1).next_power_of_two().min(KernelOptions::default().ports);
+    let options = KernelOptions { ports, ..KernelOptions::default() };
+    let code = bpf::compile(switch.program(), &pipeline, options);
+    let code = code.map_err(|error| NotInKernel::Program(error.to_string()))?;
+    if code.can_forward || code.can_drop { Ok(code) } else { Err(NotInKernel::NoPacket) }
+}
+
+/// Loads the code for one port. Returns it with the number of its instructions.
+fn load(
+    code: &KernelCode,
+    (region, devices): (&KernelRegion, &RedirectMap),
+    port: PortId,
+    sockets: RawFd,
+    has_local_senders: bool,
+) -> Result<(KernelProgram, usize), NotInKernel> {
+    let links =
+        Links { region: region.descriptor(), devices: devices.descriptor(), sockets, port: port.0, has_local_senders };
+    let words = code.encode(&links, true).map_err(|error| NotInKernel::Program(error.to_string()))?;
+    match KernelProgram::load(&words) {
+        Ok(program) => Ok((program, words.len())),
+        Err(rejected) if rejected.log.is_empty() => {
+            Err(NotInKernel::System { what: "cannot load the program", source: rejected.error })
+        }
+        Err(rejected) => {
+            let reason = rejected.log.lines().rev().find(|line| !line.starts_with("processed")).unwrap_or_default();
+            Err(NotInKernel::Refused { reason: reason.to_owned() })
+        }
+    }
+}
+
+/// Returns the state of a port whose device has this index.
+fn hook_state(at: u32, attachment: &XdpAttachment) -> PortState {
+    let max_frame = (attachment.mtu() + ETHERNET_BYTES) as u32;
+    PortState::Fast { device: at, max_frame }
+}
+
+/// A port whose frames run in the kernel.
+struct HookPort {
+    at: u32,
+    port: PortId,
+    attachment: XdpAttachment,
+}
+
+/// Keeps a program in the kernel, and the switch's view of it up to date.
+pub struct KernelHook {
+    ports: Vec<HookPort>,
+    /// Time of the last check of the devices.
+    checked: Time,
+    /// The program that was attached.
+    program: Arc<ir::Program>,
+}
+
+impl Hook<Switch> for KernelHook {
+    fn poll(&mut self, context: &mut HookContext<'_, Switch>) {
+        if context.now.since_ns(self.checked) >= CHECK_NS && Arc::ptr_eq(&self.program, context.switch.program()) {
+            self.checked = context.now;
+            for HookPort { at, port, attachment } in &self.ports {
+                context.switch.set_kernel_device(*port, hook_state(*at, attachment));
+            }
+        }
+        // What other hooks and the worker changed: ports that were lost, for example.
+        context.switch.publish();
+    }
+
+    fn next_deadline(&self) -> Option<Time> {
+        Some(self.checked.after_ns(CHECK_NS))
+    }
+}
