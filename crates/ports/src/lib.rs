@@ -42,10 +42,12 @@ mod spec;
 mod tap;
 mod wait;
 mod xdp;
+mod xdp_features;
 
 pub use af_packet::AfPacketPort;
 pub use error::PortError;
 pub use frame::{Frame, Memory};
+pub use interface::interface_index;
 pub use kernel_program::{KernelProgram, KernelRegion, ProgramRejected, RedirectMap};
 pub use pcap::PcapPort;
 pub use port::{DropReason, Port, PortStats, Received, Sent};
@@ -55,3 +57,4 @@ pub use spec::{PortKind, PortSpec, SpecError};
 pub use tap::TapPort;
 pub use wait::wait;
 pub use xdp::{NoXdp, XdpPort, XdpSettings};
+pub use xdp_features::accepts_redirects;

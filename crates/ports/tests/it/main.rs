@@ -7,6 +7,7 @@ mod live_namespace;
 mod live_tap;
 mod live_trouble;
 mod live_xdp;
+mod live_xdp_features;
 mod live_xdp_stacks;
 mod live_xdp_trouble;
 
@@ -18,6 +19,7 @@ fn main() {
         live_namespace::SUITE,
         live_tap::SUITE,
         live_xdp::SUITE,
+        live_xdp_features::SUITE,
         live_xdp_stacks::SUITE,
         live_xdp_trouble::SUITE,
         live_load::SUITE,
