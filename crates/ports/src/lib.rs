@@ -36,6 +36,7 @@ pub mod namespace;
 mod pcap;
 mod port;
 mod recorded;
+mod redirect_losses;
 mod shaping;
 mod socket;
 mod spec;
@@ -52,6 +53,7 @@ pub use kernel_program::{KernelProgram, KernelRegion, ProgramRejected, RedirectM
 pub use pcap::PcapPort;
 pub use port::{DropReason, Port, PortStats, Received, Sent};
 pub use recorded::RecordedPort;
+pub use redirect_losses::RedirectLosses;
 pub use shaping::shaped_rate_bps;
 pub use spec::{PortKind, PortSpec, SpecError};
 pub use tap::TapPort;

@@ -4,6 +4,7 @@ mod live;
 mod live_forward;
 mod live_load;
 mod live_namespace;
+mod live_redirect_losses;
 mod live_tap;
 mod live_trouble;
 mod live_xdp;
@@ -23,5 +24,6 @@ fn main() {
         live_xdp_stacks::SUITE,
         live_xdp_trouble::SUITE,
         live_load::SUITE,
+        live_redirect_losses::SUITE,
     ]);
 }
