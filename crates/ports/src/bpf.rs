@@ -1,4 +1,4 @@
-//! Wraps bpf(2) for redirecting, counting and sending programs: maps, programs written as instructions,
+//! Wraps bpf(2) for redirecting, counting, sending and tracing programs: maps, programs written as instructions,
 //! and links. It needs no compiler and no library.
 //!
 //! An instruction is eight bytes: `code u8, source and destination register u8, offset i16, immediate i32`. A 64-bit
@@ -14,11 +14,25 @@ const MAP_LOOKUP: c_int = 1;
 const MAP_UPDATE: c_int = 2;
 const PROG_LOAD: c_int = 5;
 const PROG_TEST_RUN: c_int = 10;
+const RAW_TRACEPOINT_OPEN: c_int = 17;
 const LINK_CREATE: c_int = 28;
 const LINK_UPDATE: c_int = 29;
 
-/// Program type and attachment point of XDP programs: `BPF_PROG_TYPE_XDP`, `BPF_XDP`.
-const XDP: (u32, u32) = (6, 37);
+/// Type and attachment point of a program.
+#[derive(Clone, Copy)]
+struct ProgramKind {
+    kind: u32,
+    attach: u32,
+    /// Number of the kernel's type that a tracing program is for; 0 for other programs.
+    traced: u32,
+}
+
+/// XDP programs: `BPF_PROG_TYPE_XDP`, `BPF_XDP`.
+const XDP: ProgramKind = ProgramKind { kind: 6, attach: 37, traced: 0 };
+
+/// The licences that programs need which call functions of the kernel or read its structs. The few instructions of
+/// this crate are offered under the GPL too.
+const DUAL_LICENSE: &CStr = c"Dual MIT/GPL";
 
 /// The side of the kernel's stack at which a program of type `BPF_PROG_TYPE_SCHED_CLS` runs.
 #[derive(Clone, Copy)]
@@ -104,6 +118,14 @@ pub(crate) mod code {
     pub(crate) const JUMP_GREATER_REGISTER: u8 = 0x2d;
     /// `if destination == immediate goto offset`
     pub(crate) const JUMP_EQUAL: u8 = 0x15;
+    /// `if destination == source goto offset`
+    pub(crate) const JUMP_EQUAL_REGISTER: u8 = 0x1d;
+    /// `destination = ` the low 32 bits of the source
+    pub(crate) const MOVE_REGISTER_U32: u8 = 0xbc;
+    /// `destination = ` the 64-bit immediate; takes two instructions.
+    pub(crate) const MOVE_U64: u8 = 0x18;
+    /// `*(u64 *)(destination + offset) += source`, atomically; the immediate is 0.
+    pub(crate) const ATOMIC_ADD_U64: u8 = 0xdb;
     /// Converts the destination's low 16, 32 or 64 bits (the immediate) to network byte order.
     pub(crate) const TO_BIG_ENDIAN: u8 = 0xdc;
     /// Calls the kernel function with the immediate's number.
@@ -116,6 +138,18 @@ pub(crate) mod code {
 pub(crate) fn load_map(destination: u8, map: BorrowedFd<'_>) -> [u64; 2] {
     // Source register 1 (BPF_PSEUDO_MAP_FD) marks the immediate as a descriptor.
     [instruction(code::LOAD_MAP, destination, 1, 0, map.as_raw_fd()), 0]
+}
+
+/// Encodes the pair of instructions that loads the address of a map's one element into a register.
+pub(crate) fn load_element(destination: u8, map: c_int) -> [u64; 2] {
+    // Source register 2 (BPF_PSEUDO_MAP_VALUE) marks the immediate as a descriptor, whose element is meant.
+    [instruction(code::LOAD_MAP, destination, 2, 0, map), 0]
+}
+
+/// Encodes the pair of instructions that loads a 64-bit number into a register.
+pub(crate) fn load_number(destination: u8, number: u64) -> [u64; 2] {
+    let [low, high] = [number as i32, (number >> 32) as i32];
+    [instruction(code::MOVE_U64, destination, 0, 0, low), instruction(0, 0, 0, 0, high)]
 }
 
 /// Runs one command.
@@ -214,33 +248,49 @@ pub(crate) fn load_xdp_logged(program: &[u64], is_verbose: bool, log: &mut [u8])
 }
 
 /// Loads an XDP program bound to one interface, whose driver it may query about a packet (`BPF_F_XDP_DEV_BOUND_ONLY`,
-/// Linux 6.3). The kernel functions for that are available only to programs also offered under the GPL, as the few
-/// instructions of this crate are.
+/// Linux 6.3).
 pub(crate) fn load_xdp_for(interface: c_int, program: &[u64], flags: u32) -> io::Result<OwnedFd> {
     const DEVICE_BOUND: u32 = 1 << 6;
-    load(XDP, program, flags | DEVICE_BOUND, interface, c"Dual MIT/GPL")
+    load(XDP, program, flags | DEVICE_BOUND, interface, DUAL_LICENSE)
 }
 
 /// Loads a program for packets at the stack and attaches it as [`attach_xdp`] does (Linux 6.6). It runs beside the
 /// programs of others.
 pub(crate) fn attach_at_stack(program: &[u64], interface: c_int, side: StackSide) -> io::Result<OwnedFd> {
     const SCHED_CLS: u32 = 3;
-    let program = load((SCHED_CLS, side as u32), program, 0, 0, c"Apache-2.0")?;
+    let kind = ProgramKind { kind: SCHED_CLS, attach: side as u32, traced: 0 };
+    let program = load(kind, program, 0, 0, c"Apache-2.0")?;
     attach(program.as_fd(), interface, side as u32, 0)
 }
 
-fn load(
-    (kind, attach): (u32, u32),
-    program: &[u64],
-    flags: u32,
-    interface: c_int,
-    license: &CStr,
-) -> io::Result<OwnedFd> {
-    load_with((kind, attach), program, flags, interface, license, (0, &mut []))
+/// Loads a program for a tracepoint of the kernel, given by its type
+/// ([`tracepoint`](crate::btf::KernelTypes::tracepoint)), and attaches it for as long as the returned descriptor is
+/// open. Its context has the tracepoint's arguments as 64-bit numbers. Needs CAP_BPF and CAP_PERFMON.
+pub(crate) fn attach_at_tracepoint(program: &[u64], tracepoint: i32) -> io::Result<OwnedFd> {
+    /// `BPF_PROG_TYPE_TRACING`
+    const TRACING: u32 = 26;
+    /// `BPF_TRACE_RAW_TP`
+    const RAW_TRACEPOINT: u32 = 23;
+    #[repr(C)]
+    struct Open {
+        /// Address of the tracepoint's name; 0, since the program knows its tracepoint.
+        name: u64,
+        program: u32,
+        padding: u32,
+    }
+    let kind = ProgramKind { kind: TRACING, attach: RAW_TRACEPOINT, traced: tracepoint.cast_unsigned() };
+    let program = load(kind, program, 0, 0, DUAL_LICENSE)?;
+    let mut open = Open { name: 0, program: program.as_raw_fd() as u32, padding: 0 };
+    // SAFETY: the layout is the command's, and it contains no address.
+    unsafe { bpf(RAW_TRACEPOINT_OPEN, &mut open) }.map(owned)
+}
+
+fn load(kind: ProgramKind, program: &[u64], flags: u32, interface: c_int, license: &CStr) -> io::Result<OwnedFd> {
+    load_with(kind, program, flags, interface, license, (0, &mut []))
 }
 
 fn load_with(
-    (kind, attach): (u32, u32),
+    ProgramKind { kind, attach, traced }: ProgramKind,
     program: &[u64],
     flags: u32,
     interface: c_int,
@@ -261,6 +311,9 @@ fn load_with(
         name: [u8; 16],
         interface: u32,
         attach: u32,
+        /// Type information of the program.
+        types: [u32; 9],
+        traced: u32,
     }
     let mut name = [0; 16];
     name[..8].copy_from_slice(b"triplane");
@@ -277,6 +330,8 @@ fn load_with(
         name,
         interface: interface as u32,
         attach,
+        types: [0; 9],
+        traced,
     };
     // SAFETY: the layout is the command's; the program has the given number of instructions, the licence is terminated
     // by zero, the log has the given length, and all live through the call.
@@ -286,7 +341,7 @@ fn load_with(
 /// Attaches an XDP program to an interface for as long as the returned descriptor is open, so at most until the process
 /// ends in any way. If another program is attached, the error is `EBUSY`.
 pub(crate) fn attach_xdp(program: BorrowedFd<'_>, interface: c_int, how: Attach) -> io::Result<OwnedFd> {
-    attach(program, interface, XDP.1, how as u32)
+    attach(program, interface, XDP.attach, how as u32)
 }
 
 fn attach(program: BorrowedFd<'_>, interface: c_int, attach: u32, flags: u32) -> io::Result<OwnedFd> {

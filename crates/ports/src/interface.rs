@@ -1,7 +1,7 @@
 //! Queries and configures a network interface through ioctls. The interface is looked up in the network namespace of
 //! the socket, which need not be that of the calling thread.
 
-use std::ffi::{c_int, c_short};
+use std::ffi::{CString, c_int, c_short};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
@@ -118,6 +118,17 @@ impl<'a> Interface<'a> {
         let result = unsafe { libc::ioctl(self.socket.as_raw_fd(), number, &raw mut request) };
         if result < 0 { Err(io::Error::last_os_error()) } else { Ok(request) }
     }
+}
+
+/// Returns the index of an interface of the calling thread's network namespace.
+///
+/// # Errors
+/// Returns an error if there is no such interface.
+pub fn interface_index(interface: &str) -> io::Result<u32> {
+    let name = CString::new(interface).map_err(|_| io::ErrorKind::InvalidInput)?;
+    // SAFETY: the name is a string that lives through the call.
+    let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
+    if index == 0 { Err(io::Error::last_os_error()) } else { Ok(index) }
 }
 
 /// Returns how many bytes of a frame count towards the MTU: all but the Ethernet header and one VLAN tag.

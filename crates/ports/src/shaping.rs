@@ -4,9 +4,9 @@
 //! a slow link sets the rate as the bandwidth of its port: packets then wait in its queues, where the program sees
 //! their depth.
 
-use std::ffi::CString;
 use std::io;
 
+use crate::interface::interface_index;
 use crate::namespace::netlink::{attributes, dump};
 
 /// The parent of a root queueing discipline (`TC_H_ROOT`).
@@ -45,12 +45,7 @@ struct Entry {
 /// # Errors
 /// If there is no such interface, or the kernel does not answer.
 pub fn shaped_rate_bps(interface: &str) -> io::Result<Option<u64>> {
-    let name = CString::new(interface).map_err(|_| io::ErrorKind::InvalidInput)?;
-    // SAFETY: the name is a string that lives through the call.
-    let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
-    if index == 0 {
-        return Err(io::Error::last_os_error());
-    }
+    let index = interface_index(interface)?;
     let disciplines = entries(libc::RTM_GETQDISC, index)?;
     let Some(root) = disciplines.into_iter().find(|entry| entry.parent == ROOT) else { return Ok(None) };
     let rate = match root.kind.as_str() {

@@ -1,4 +1,4 @@
-//! Implements a minimal rtnetlink(7) client to create interfaces and routes.
+//! Implements a minimal client of netlink(7): of rtnetlink(7), to create interfaces and routes, and of generic netlink.
 //!
 //! ```text
 //! message   = length u32, type u16, flags u16, sequence u32, port u32 | a struct of the type | attributes
@@ -8,11 +8,14 @@
 //! All numbers are in the machine's byte order. The kernel acknowledges each request with an error number, zero for
 //! success.
 
+use std::ffi::c_int;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
+use crate::socket::set_option;
+
 /// A request under construction.
-pub(super) struct NetlinkRequest {
+pub(crate) struct NetlinkRequest {
     bytes: Vec<u8>,
 }
 
@@ -23,7 +26,7 @@ const ANSWER: usize = 1 << 16;
 
 impl NetlinkRequest {
     /// Creates a request of type `kind` (`RTM_NEWLINK`, ...) with acknowledgement. `body` is the type's struct.
-    pub(super) fn new(kind: u16, flags: u16, body: &[u8]) -> Self {
+    pub(crate) fn new(kind: u16, flags: u16, body: &[u8]) -> Self {
         let mut bytes = vec![0; HEADER];
         bytes[4..6].copy_from_slice(&kind.to_ne_bytes());
         let flags = flags | (libc::NLM_F_REQUEST | libc::NLM_F_ACK) as u16;
@@ -34,7 +37,7 @@ impl NetlinkRequest {
     }
 
     /// Adds an attribute.
-    pub(super) fn attribute(mut self, kind: u16, value: &[u8]) -> Self {
+    pub(crate) fn attribute(mut self, kind: u16, value: &[u8]) -> Self {
         self.put(kind, |bytes| bytes.extend_from_slice(value));
         self
     }
@@ -73,20 +76,17 @@ impl NetlinkRequest {
     }
 
     /// Sends the request from the calling thread's namespace and waits for the kernel's acknowledgement.
-    pub(super) fn send(mut self) -> io::Result<()> {
-        let len = self.bytes.len() as u32;
-        self.bytes[0..4].copy_from_slice(&len.to_ne_bytes());
-        let socket = socket()?;
-        // SAFETY: the bytes live through the call and have the given length. The kernel is the peer by default.
-        let sent = unsafe { libc::send(socket.as_raw_fd(), self.bytes.as_ptr().cast(), self.bytes.len(), 0) };
-        if sent < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        let mut answer = [0u8; 4096];
-        // SAFETY: the buffer lives through the call and has the given length.
-        let len = unsafe { libc::recv(socket.as_raw_fd(), answer.as_mut_ptr().cast(), answer.len(), 0) };
-        let Ok(len) = usize::try_from(len) else { return Err(io::Error::last_os_error()) };
-        verdict(&answer[..len])
+    pub(super) fn send(self) -> io::Result<()> {
+        exchange(&socket(libc::NETLINK_ROUTE)?, self.bytes).map(drop)
+    }
+
+    /// Sends the request to generic netlink from the calling thread's namespace, and waits at most a second for each
+    /// answer. Returns the messages before the acknowledgement, without their headers.
+    pub(crate) fn query(self) -> io::Result<Vec<Vec<u8>>> {
+        let timeout = libc::timeval { tv_sec: 1, tv_usec: 0 };
+        let socket = socket(libc::NETLINK_GENERIC)?;
+        set_option(&socket, libc::SOL_SOCKET, libc::SO_RCVTIMEO, &timeout)?;
+        exchange(&socket, self.bytes)
     }
 }
 
@@ -95,19 +95,24 @@ impl NetlinkRequest {
 pub(crate) fn dump(kind: u16, body: &[u8]) -> io::Result<Vec<Vec<u8>>> {
     let mut bytes = vec![0; HEADER];
     bytes.extend_from_slice(body);
-    let len = bytes.len() as u32;
-    bytes[0..4].copy_from_slice(&len.to_ne_bytes());
     bytes[4..6].copy_from_slice(&kind.to_ne_bytes());
     bytes[6..8].copy_from_slice(&((libc::NLM_F_REQUEST | libc::NLM_F_DUMP) as u16).to_ne_bytes());
-    let socket = socket()?;
+    exchange(&socket(libc::NETLINK_ROUTE)?, bytes)
+}
+
+/// Sends a request, whose length it fills in, and receives until the end of a list or an acknowledgement. Returns the
+/// messages before it, without their headers.
+fn exchange(socket: &OwnedFd, mut request: Vec<u8>) -> io::Result<Vec<Vec<u8>>> {
+    let len = request.len() as u32;
+    request[0..4].copy_from_slice(&len.to_ne_bytes());
     // SAFETY: the bytes live through the call and have the given length. The kernel is the peer by default.
-    let sent = unsafe { libc::send(socket.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), 0) };
+    let sent = unsafe { libc::send(socket.as_raw_fd(), request.as_ptr().cast(), request.len(), 0) };
     if sent < 0 {
         return Err(io::Error::last_os_error());
     }
     let mut messages = Vec::new();
+    let mut answer = vec![0u8; ANSWER];
     loop {
-        let mut answer = vec![0u8; ANSWER];
         // SAFETY: the buffer lives through the call and has the given length.
         let len = unsafe { libc::recv(socket.as_raw_fd(), answer.as_mut_ptr().cast(), answer.len(), 0) };
         let Ok(len) = usize::try_from(len) else { return Err(io::Error::last_os_error()) };
@@ -161,9 +166,9 @@ fn verdict(answer: &[u8]) -> io::Result<()> {
     }
 }
 
-fn socket() -> io::Result<OwnedFd> {
+fn socket(protocol: c_int) -> io::Result<OwnedFd> {
     // SAFETY: no pointers are involved.
-    let fd = unsafe { libc::socket(libc::AF_NETLINK, libc::SOCK_RAW | libc::SOCK_CLOEXEC, libc::NETLINK_ROUTE) };
+    let fd = unsafe { libc::socket(libc::AF_NETLINK, libc::SOCK_RAW | libc::SOCK_CLOEXEC, protocol) };
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }

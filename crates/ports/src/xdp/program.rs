@@ -22,6 +22,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 use super::NoXdp;
 use crate::bpf::{self, Attach, MapKind, code, instruction, load_map};
+use crate::btf::KernelTypes;
 
 /// `bpf_redirect_map`
 const REDIRECT_MAP: i32 = 51;
@@ -119,7 +120,7 @@ fn tagging_program(index: c_int, rest: &[u64]) -> Option<OwnedFd> {
     /// Source register 2 of a call marks the number as that of a kernel function.
     const KERNEL_FUNCTION: u8 = 2;
     const ADJUST_HEAD: i32 = 44;
-    let ask = crate::btf::function("bpf_xdp_metadata_rx_vlan_tag")?;
+    let ask = KernelTypes::read()?.function("bpf_xdp_metadata_rx_vlan_tag")?;
     let mut program = vec![
         instruction(code::MOVE_REGISTER, 6, 1, 0, 0),
         instruction(code::STORE_IMMEDIATE_U64, 10, 0, -8, 0),

@@ -4,9 +4,11 @@ mod live;
 mod live_forward;
 mod live_load;
 mod live_namespace;
+mod live_redirect_losses;
 mod live_tap;
 mod live_trouble;
 mod live_xdp;
+mod live_xdp_features;
 mod live_xdp_stacks;
 mod live_xdp_trouble;
 
@@ -18,8 +20,10 @@ fn main() {
         live_namespace::SUITE,
         live_tap::SUITE,
         live_xdp::SUITE,
+        live_xdp_features::SUITE,
         live_xdp_stacks::SUITE,
         live_xdp_trouble::SUITE,
         live_load::SUITE,
+        live_redirect_losses::SUITE,
     ]);
 }
