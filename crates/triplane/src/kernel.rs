@@ -1,12 +1,13 @@
 //! Runs programs in the kernel for `triplane run`: the ports `N=kernel:INTERFACE`.
 
+use anyhow::anyhow;
 use clap::ValueEnum;
 use ports::{PortKind, PortSpec};
 use runtime::{RunConfig, RunReport};
 use serde_json::{Value, json};
 use v1model::Switch;
 use v1model_runtime::hooks;
-use v1model_runtime::kernel::{KernelPorts, KernelSummary, NotInKernel};
+use v1model_runtime::kernel::{KernelPorts, KernelRun, KernelSummary, NotInKernel};
 
 use crate::cli::RunArgs;
 use crate::output::{Failure, Output, counted};
@@ -36,43 +37,50 @@ pub fn attach(
     is_placeholder: bool,
     config: &mut RunConfig<Switch>,
     output: &Output,
-) -> Result<(), Failure> {
+) -> Result<Option<KernelRun>, Failure> {
     let is_wanted = args.kernel != KernelMode::Off && specs.iter().any(is_kernel_port);
     if !is_wanted {
-        return Ok(());
+        return Ok(None);
     }
     let result = match obstacle(args, is_placeholder) {
         Some(obstacle) => Err(obstacle.to_owned()),
         None => attach_ports(specs, config).map_err(|error| error.to_string()),
     };
     match result {
-        Ok(summary) => {
-            output.note(&summary.to_string());
-            for (port, name) in &summary.not_sent_to {
-                output.note(&format!(
-                    "port {port}: packets to `{name}` leave through AF_XDP: the device accepts no redirected frames; on \
-                     a veth, `ethtool -K PEER gro on` at the other end lets it"
-                ));
-            }
-            let others = specs.iter().filter(|spec| is_kernel_port(spec));
-            let others = others.filter(|spec| summary.ports.iter().all(|(id, _)| id.0 != u32::from(spec.number)));
-            let others: Vec<String> = others.map(|spec| spec.number.to_string()).collect();
-            match (&others[..], args.kernel) {
-                ([], _) => Ok(()),
-                (_, KernelMode::Require) => {
-                    Err(Failure::Environment(anyhow::anyhow!("--kernel require: {}", not_in_driver(&others))))
-                }
-                _ => {
-                    output.note(&not_in_driver(&others));
-                    Ok(())
-                }
-            }
+        Ok(run) => {
+            describe(args, specs, &run.summary, output)?;
+            Ok(Some(run))
         }
         Err(reason) if args.kernel == KernelMode::Require => {
-            Err(Failure::Environment(anyhow::anyhow!("the program cannot run in the kernel: {reason}")))
+            Err(Failure::Environment(anyhow!("the program cannot run in the kernel: {reason}")))
         }
         Err(reason) => {
             output.note(&format!("no packets are processed in the kernel, all by the switch: {reason}"));
+            Ok(None)
+        }
+    }
+}
+
+/// Notes what runs in the kernel and what does not.
+fn describe(args: &RunArgs, specs: &[PortSpec], summary: &KernelSummary, output: &Output) -> Result<(), Failure> {
+    output.note(&summary.to_string());
+    for (port, name) in &summary.not_sent_to {
+        output.note(&format!(
+            "port {port}: packets to `{name}` leave through AF_XDP: the device accepts no redirected frames; on a veth, \
+             `ethtool -K PEER gro on` at the other end lets it"
+        ));
+    }
+    if !summary.counts_losses {
+        output.note("frames that a device loses after the kernel sent them are not counted: this kernel cannot");
+    }
+    let is_in_kernel = |spec: &&PortSpec| summary.ports.iter().any(|(id, _)| id.0 == u32::from(spec.number));
+    let others = specs.iter().filter(|spec| is_kernel_port(spec)).filter(|spec| !is_in_kernel(spec));
+    let others: Vec<String> = others.map(|spec| spec.number.to_string()).collect();
+    match (&others[..], args.kernel) {
+        ([], _) => Ok(()),
+        (_, KernelMode::Require) => Err(Failure::Environment(anyhow!("--kernel require: {}", not_in_driver(&others)))),
+        _ => {
+            output.note(&not_in_driver(&others));
             Ok(())
         }
     }
@@ -95,7 +103,7 @@ fn obstacle(args: &RunArgs, is_placeholder: bool) -> Option<&'static str> {
     obstacles.into_iter().find(|(applies, _)| *applies).map(|(_, reason)| reason)
 }
 
-fn attach_ports(specs: &[PortSpec], config: &mut RunConfig<Switch>) -> Result<KernelSummary, NotInKernel> {
+fn attach_ports(specs: &[PortSpec], config: &mut RunConfig<Switch>) -> Result<KernelRun, NotInKernel> {
     let mut kernel_ports = KernelPorts::default();
     for (spec, port) in specs.iter().zip(&config.ports).filter(|(spec, _)| is_kernel_port(spec)) {
         debug_assert_eq!(u32::from(spec.number), port.id.0, "ports are opened in their order");
@@ -103,9 +111,9 @@ fn attach_ports(specs: &[PortSpec], config: &mut RunConfig<Switch>) -> Result<Ke
             kernel_ports.add(port.id, attachment);
         }
     }
-    let (hook, summary) = kernel_ports.attach(&mut config.switch)?;
+    let (hook, run) = kernel_ports.attach(&mut config.switch)?;
     config.hooks.push(hooks::kernel(hook));
-    Ok(summary)
+    Ok(run)
 }
 
 /// Counts of packets by where they were processed.

@@ -11,11 +11,11 @@
 
 use std::fmt;
 use std::os::fd::RawFd;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bpf::asm::Links;
 use bpf::{KernelCode, KernelOptions, PortState};
-use ports::{KernelProgram, KernelRegion, RedirectMap, XdpAttachment};
+use ports::{KernelProgram, KernelRegion, RedirectLosses, RedirectMap, XdpAttachment};
 use runtime::{Hook, HookContext};
 use switch::{PortId, Time};
 use v1model::Switch;
@@ -68,6 +68,47 @@ fn system(what: &'static str) -> impl FnOnce(std::io::Error) -> NotInKernel {
 #[derive(Default)]
 pub struct KernelPorts(Vec<(PortId, XdpAttachment)>);
 
+/// Counts the frames that are lost behind the code.
+struct Losses {
+    counters: RedirectLosses,
+    /// The ports in the order of the counters, with what has been counted.
+    ports: Mutex<Vec<(PortId, [u64; 2])>>,
+}
+
+impl Losses {
+    /// Counts what was lost since the last call with the switch.
+    fn count(&self, switch: &mut Switch) {
+        let mut ports = self.ports.lock().unwrap_or_else(PoisonError::into_inner);
+        for (at, (port, [lost, failed])) in ports.iter_mut().enumerate() {
+            let (all_lost, all_failed) = (self.counters.lost(at), self.counters.failed(at));
+            if all_lost > *lost {
+                switch.count_lost_in_kernel(*port, all_lost - *lost);
+            }
+            if all_failed > *failed {
+                switch.count_failed_in_kernel(all_failed - *failed);
+            }
+            (*lost, *failed) = (all_lost, all_failed);
+        }
+    }
+}
+
+/// A program in the kernel.
+pub struct KernelRun {
+    /// What runs there.
+    pub summary: KernelSummary,
+    losses: Option<Arc<Losses>>,
+}
+
+impl KernelRun {
+    /// Ends the run: no packet is processed in the kernel any more, and the switch has all counts.
+    pub fn end(self, switch: &mut Switch) {
+        switch.leave_kernel();
+        if let Some(losses) = self.losses {
+            losses.count(switch);
+        }
+    }
+}
+
 /// What runs in the kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelSummary {
@@ -81,6 +122,8 @@ pub struct KernelSummary {
     pub verified_instructions: Option<u64>,
     /// Size of the memory that the kernel and the switch share, in bytes.
     pub memory_bytes: u32,
+    /// Whether frames are counted that devices lose after they were redirected.
+    pub counts_losses: bool,
 }
 
 impl fmt::Display for KernelSummary {
@@ -103,9 +146,11 @@ impl KernelPorts {
     ///
     /// # Errors
     /// [`NotInKernel`]. Nothing has changed then: all frames go to the switch.
-    pub fn attach(self, switch: &mut Switch) -> Result<(KernelHook, KernelSummary), NotInKernel> {
+    pub fn attach(self, switch: &mut Switch) -> Result<(KernelHook, KernelRun), NotInKernel> {
         let code = compile(switch)?;
-        let first = self.0.first().ok_or(NotInKernel::NoPort)?;
+        if self.0.is_empty() {
+            return Err(NotInKernel::NoPort);
+        }
         let region = KernelRegion::new(code.layout.bytes()).map_err(system("cannot create the shared memory"))?;
         let devices = RedirectMap::devices(self.0.len() as u32).map_err(system("cannot create the map of devices"))?;
         for (at, (_, attachment)) in (0..).zip(&self.0) {
@@ -122,12 +167,14 @@ impl KernelPorts {
             instructions: programs[0].1,
             verified_instructions: programs[0].0.verified_instructions(),
             memory_bytes: code.layout.bytes(),
+            counts_losses: false,
         };
         let region = Arc::new(region);
         switch.attach_kernel(&code, region)?;
-        let mut hook = KernelHook { ports: Vec::new(), checked: Time::ZERO, program: Arc::clone(switch.program()) };
+        let program = Arc::clone(switch.program());
+        let mut hook = KernelHook { ports: Vec::new(), checked: Time::ZERO, program, losses: None };
         for (at, (port, attachment)) in (0..).zip(&self.0) {
-            let state = hook_state(at, attachment);
+            let state = device_state(at, attachment);
             if state == PortState::Slow {
                 summary.not_sent_to.push((*port, attachment.interface().to_owned()));
             }
@@ -140,9 +187,16 @@ impl KernelPorts {
                 return Err(NotInKernel::System { what: "cannot attach the program", source });
             }
         }
-        debug_assert_eq!(first.0, summary.ports[0].0);
+        // Kernels without type information do not count, and lose as much.
+        let interfaces: Vec<u32> = self.0.iter().map(|(_, attachment)| attachment.index()).collect();
+        let losses = RedirectLosses::open(&interfaces).ok().map(|counters| {
+            let ports = self.0.iter().map(|(port, _)| (*port, [0; 2])).collect();
+            Arc::new(Losses { counters, ports: Mutex::new(ports) })
+        });
+        summary.counts_losses = losses.is_some();
+        hook.losses = losses.clone();
         hook.ports = (0..).zip(self.0).map(|(at, (port, attachment))| HookPort { at, port, attachment }).collect();
-        Ok((hook, summary))
+        Ok((hook, KernelRun { summary, losses }))
     }
 }
 
@@ -182,7 +236,10 @@ fn load(
 }
 
 /// Returns the state of a port whose device has this index.
-fn hook_state(at: u32, attachment: &XdpAttachment) -> PortState {
+fn device_state(at: u32, attachment: &XdpAttachment) -> PortState {
+    if ports::accepts_redirects(attachment.interface()) == Some(false) {
+        return PortState::Slow;
+    }
     let max_frame = (attachment.mtu() + ETHERNET_BYTES) as u32;
     PortState::Fast { device: at, max_frame }
 }
@@ -201,6 +258,7 @@ pub struct KernelHook {
     checked: Time,
     /// The program that was attached.
     program: Arc<ir::Program>,
+    losses: Option<Arc<Losses>>,
 }
 
 impl Hook<Switch> for KernelHook {
@@ -208,7 +266,10 @@ impl Hook<Switch> for KernelHook {
         if context.now.since_ns(self.checked) >= CHECK_NS && Arc::ptr_eq(&self.program, context.switch.program()) {
             self.checked = context.now;
             for HookPort { at, port, attachment } in &self.ports {
-                context.switch.set_kernel_device(*port, hook_state(*at, attachment));
+                context.switch.set_kernel_device(*port, device_state(*at, attachment));
+            }
+            if let Some(losses) = &self.losses {
+                losses.count(context.switch);
             }
         }
         // What other hooks and the worker changed: ports that were lost, for example.

@@ -1,10 +1,12 @@
 //! The integration tests of `bpf`, in one binary, so that their dependencies are linked once.
 
+mod beside;
 mod features;
 mod generated;
 mod headers;
 mod kernel;
 mod machine;
+mod partial;
 mod programs;
 mod region;
 mod rig;

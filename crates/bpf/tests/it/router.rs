@@ -79,6 +79,15 @@ pub fn packet(rng: &mut SplitMix64) -> Vec<u8> {
     data
 }
 
+/// Returns an IPv4 packet to an address.
+pub fn packet_to(address: [u8; 4]) -> Vec<u8> {
+    let mut header = vec![0x45, 0, 0, 20, 1, 2, 0, 0, 64, 17, 0, 0, 10, 9, 9, 9];
+    header.extend(address);
+    let sum = wire::checksum::checksum(&header);
+    header[10..12].copy_from_slice(&sum.to_be_bytes());
+    [&[2; 12][..], &[8, 0], &header, &[0; 20]].concat()
+}
+
 #[test]
 fn compiled_code_is_the_router() {
     let program = rig::program("examples/router/router.p4");

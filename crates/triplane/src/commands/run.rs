@@ -55,7 +55,7 @@ pub fn run(args: &RunArgs, output: &Output) -> Result<(), Failure> {
     }
     let log = Arc::new(args.messages.as_deref().map_or_else(|| Ok(MessageLog::default()), MessageLog::to_file)?);
     let mut config = RunConfig { workers, limit, sinks: vec![log.clone()], ..RunConfig::new(switch, ports) };
-    kernel::attach(args, &specs, is_placeholder, &mut config, output)?;
+    let in_kernel = kernel::attach(args, &specs, is_placeholder, &mut config, output)?;
     let store = args.store.as_deref().zip(args.switch.as_deref());
     let store = store.map(|(cluster, name)| StoreConnection::open(cluster, name)).transpose()?;
     let socket = args.socket.as_deref().map(RowsSocket::open).transpose()?;
@@ -83,7 +83,9 @@ pub fn run(args: &RunArgs, output: &Output) -> Result<(), Failure> {
         output.note("the program has @resilient tables, which stay empty without --store");
     }
     let mut report = if is_offline { v1model_runtime::run_offline(config) } else { run_live(config, &what, output)? };
-    report.switch.leave_kernel();
+    if let Some(run) = in_kernel {
+        run.end(&mut report.switch);
+    }
     note_dropped_messages(p4runtime.as_ref(), output);
     let stored = p4runtime.as_ref().map_or(Ok(()), |server| server.store_last(&report.switch));
     drop((p4runtime, metrics));

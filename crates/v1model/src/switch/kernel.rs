@@ -62,6 +62,8 @@ pub(super) struct KernelLink {
     written: BTreeMap<PortId, PortState>,
     /// Whether something besides tables has changed since the last update.
     is_behind: bool,
+    /// Whether no packet runs in the kernel any more, for good.
+    has_left: bool,
     failure: Option<UpdateError>,
     counts: BTreeMap<PortId, KernelPortCount>,
 }
@@ -139,6 +141,7 @@ impl Switch {
             devices: BTreeMap::new(),
             written: BTreeMap::new(),
             is_behind: true,
+            has_left: false,
             failure: None,
             counts: BTreeMap::new(),
         }));
@@ -185,7 +188,7 @@ impl Switch {
     #[cold]
     fn update_region(&mut self) {
         let changes = self.objects.take_changes();
-        let Some(mut link) = self.kernel.take() else { return };
+        let Some(mut link) = self.kernel.take_if(|link| !link.has_left) else { return };
         link.is_behind = false;
         if !changes.is_empty() {
             self.update_tables(&mut link, &changes);
@@ -220,12 +223,30 @@ impl Switch {
         self.kernel = Some(link);
     }
 
+    /// Counts frames that left by a port in the kernel and that its device then lost. Their bytes are taken to be those
+    /// of average frames.
+    pub fn count_lost_in_kernel(&mut self, port: PortId, frames: u64) {
+        self.collect();
+        let Some(count) = self.kernel.as_mut().and_then(|link| link.counts.get_mut(&port)) else { return };
+        let frames = frames.min(count.sent.packets);
+        let bytes = count.sent.bytes.checked_div(count.sent.packets).unwrap_or(0) * frames;
+        count.sent.packets -= frames;
+        count.sent.bytes -= bytes;
+        self.take_back_sent(port, &[(DropReason::PortFull, frames)], bytes);
+    }
+
+    /// Counts frames whose redirect to a device failed at once: it is down, or accepts no redirected frames any more.
+    /// The kernel does not say which device, so they stay among the sent frames, too.
+    pub fn count_failed_in_kernel(&mut self, frames: u64) {
+        self.drops.count_many(&mut self.registry, DropReason::PortLost, 0, frames);
+    }
+
     /// Hands over all packets from now on, waits for those that run in the kernel, and collects what they counted.
     pub fn leave_kernel(&mut self) {
         if let Some(link) = &mut self.kernel {
             let memory = Arc::clone(&link.memory);
             link.writer.close((*memory).as_ref());
-            link.devices.clear();
+            link.has_left = true;
             link.failure = link.writer.wait_for_packets((*memory).as_ref()).err();
             self.collect();
         }
