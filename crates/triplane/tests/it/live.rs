@@ -344,7 +344,7 @@ fn a_killed_run_leaves_interfaces_as_they_were_for_the_next() {
 
 #[test]
 fn frames_that_a_device_does_not_send_count_as_dropped() {
-    for kind in ["", "xdp:"] {
+    for kind in ["", "xdp:", "kernel:"] {
         let Some(network) = network(&["ping"], true) else { return };
         // The MTU of the router's own end is smaller than the hosts' packets.
         network.run("router", &["ip", "link", "set", "p2", "mtu", "600"]).ok();
@@ -365,7 +365,7 @@ fn frames_that_a_device_does_not_send_count_as_dropped() {
 
 #[test]
 fn a_removed_interface_is_reported_and_the_run_fails() {
-    for kind in ["", "xdp:"] {
+    for kind in ["", "xdp:", "kernel:"] {
         let Some(network) = network(&["ping"], true) else { return };
         let mut router = network.router_on([&format!("1={kind}p1"), &format!("2={kind}p2")], &[]);
         router.wait_for("press Ctrl-C to stop");

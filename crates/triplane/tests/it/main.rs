@@ -20,6 +20,7 @@ mod lab_stores;
 mod lab_writes;
 mod layers;
 mod live;
+mod live_kernel;
 mod live_swap;
 mod live_workers;
 mod market;
