@@ -15,8 +15,8 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use ir::{CounterId, Entry, KeyValue, LocId, MatchKind, Program, Table, TableId};
-use tables::flat::{FlatExact, FlatPrefixes};
+use ir::{CounterId, Entry, Key, KeyValue, LocId, MatchKind, Program, Table, TableId};
+use tables::flat::{FlatExact, FlatPrefixes, FlatRules, RuleElement};
 
 use crate::KernelOptions;
 use crate::emit::HandOverReason;
@@ -57,6 +57,7 @@ pub(crate) enum TableSearch {
     None,
     Exact(FlatExact),
     Prefixes(FlatPrefixes),
+    Rules(FlatRules),
     /// A few constant entries, which the code compares one by one: see [`chain`].
     Chain,
 }
@@ -133,8 +134,24 @@ fn search(program: &Program, table: &Table, capacity: u32) -> Result<TableSearch
             Ok(TableSearch::Exact(FlatExact::new(keys.len(), capacity)))
         }
         _ if is_narrow && chain(table).is_some() => Ok(TableSearch::Chain),
+        keys if is_narrow && keys.len() <= MAX_KEYS => Ok(TableSearch::Rules(FlatRules::new(keys.len()))),
         _ => Err(HandOverReason::TableKey),
     }
+}
+
+/// Returns how the pairs of a rule match the elements of a key. The bounds of signed ranges are moved by
+/// [`sign_offset`].
+pub(crate) fn rule_elements(keys: &[Key]) -> Vec<RuleElement> {
+    let element = |key: &Key| match key.kind {
+        MatchKind::Range => RuleElement::Between,
+        _ => RuleElement::Masked,
+    };
+    keys.iter().map(element).collect()
+}
+
+/// Returns what is added to signed numbers, by an exclusive or, so that they compare as unsigned ones; 0 for others.
+pub(crate) fn sign_offset(key: &Key) -> u64 {
+    if key.signed && key.kind == MatchKind::Range && key.width > 0 { 1 << (key.width - 1) } else { 0 }
 }
 
 /// Hands out the bytes of a region: the next one, and the end.
@@ -224,6 +241,7 @@ impl RegionLayout {
             TableSearch::None | TableSearch::Chain => 0,
             TableSearch::Exact(shape) => shape.words(),
             TableSearch::Prefixes(shape) => shape.words(),
+            TableSearch::Rules(shape) => shape.words(),
         };
         if record_words > MAX_SCRATCH_WORDS {
             return Ok(Err(HandOverReason::TableSize));

@@ -22,10 +22,10 @@ use std::time::{Duration, Instant};
 
 use bits::Bits;
 use engine::{ActionCall, ActionSpec, EntryHandle, Objects, TableChange, TableEntry};
-use ir::{KeyValue, Program, TableId};
-use tables::flat::PrefixWriter;
+use ir::{Key, KeyValue, MatchKind, Program, Table, TableId};
+use tables::flat::{PrefixWriter, Rule};
 
-use crate::layout::{GATE_OPEN, RegionLayout, TableLayout, TableSearch, chain};
+use crate::layout::{GATE_OPEN, RegionLayout, TableLayout, TableSearch, chain, rule_elements, sign_offset};
 use crate::region::{CountSink, load, store, take_counts, take_pair};
 
 /// Maximum time for which an update waits for packets. A packet takes microseconds; only a processor that is suspended
@@ -58,6 +58,8 @@ struct WrittenEntry {
 enum WrittenKey {
     Exact(Vec<u64>),
     Prefix(u64, u32),
+    /// Rank and pairs of a rule.
+    Rule((i32, u32), Vec<[u64; 2]>),
 }
 
 /// What lookups of a table in one copy do not need.
@@ -250,7 +252,7 @@ impl RegionWriter {
             if let Some(before) = table.entries.get(&number) {
                 let now = objects.entry_numbered(id, number);
                 if now.is_none_or(|(entry, handle)| {
-                    handle != before.handle || key(layout, &entry) != Some(before.key.clone())
+                    handle != before.handle || key(layout, &program.tables[id], &entry) != Some(before.key.clone())
                 }) {
                     at.remove(table, number, sink);
                 }
@@ -262,6 +264,11 @@ impl RegionWriter {
             if let Some((entry, handle)) = objects.entry_numbered(id, number) {
                 at.insert(table, (number, &entry, handle), program).ok_or_else(|| full(program, id))?;
             }
+        }
+        let changed: BTreeSet<TableId> = entries().map(|(id, ..)| id).collect();
+        for id in changed {
+            let at = At { id, layout: &self.layout.tables[&id], region, base };
+            at.write_rules(&copy.tables[&id], program);
         }
         for change in &copy.missed {
             if let TableChange::Default(id) = change
@@ -340,7 +347,7 @@ impl<'r> At<'r> {
         if table.entries.contains_key(&number) {
             return Some(());
         }
-        let key = key(self.layout, entry)?;
+        let key = key(self.layout, &program.tables[self.id], entry)?;
         match (&self.layout.search, &key, &mut table.prefixes) {
             (TableSearch::Exact(shape), WrittenKey::Exact(key), _) => {
                 shape.insert(self.words(shape.words()), key, number + 1).ok()?;
@@ -348,10 +355,24 @@ impl<'r> At<'r> {
             (TableSearch::Prefixes(shape), WrittenKey::Prefix(value, length), Some(writer)) => {
                 writer.insert(self.words(shape.words()), *value, *length, number + 1).ok()?;
             }
+            (TableSearch::Rules(_), WrittenKey::Rule(..), _) => {}
             _ => return None,
         }
         table.entries.insert(number, WrittenEntry { handle, key });
         Some(())
+    }
+
+    /// Writes all rules, if the table is a list of rules. Rules that cannot be searched make the table one that packets
+    /// are handed over for.
+    fn write_rules(&self, table: &TableCopy, program: &Program) {
+        let TableSearch::Rules(shape) = &self.layout.search else { return };
+        let rule = |(number, entry): (&u32, &WrittenEntry)| match &entry.key {
+            WrittenKey::Rule(rank, pairs) => Some(Rule { rank: *rank, number: number + 1, pairs: pairs.clone() }),
+            _ => None,
+        };
+        let kinds = rule_elements(&program.tables[self.id].keys);
+        let rules = table.entries.iter().filter_map(rule).collect();
+        let _ = shape.write(self.words(shape.words()), &kinds, rules);
     }
 
     /// Writes a record; `None` if the table does not have the action.
@@ -369,7 +390,7 @@ impl<'r> At<'r> {
 }
 
 /// Returns the key of an entry as the search has it; `None` if the search cannot have it.
-fn key(layout: &TableLayout, entry: &TableEntry) -> Option<WrittenKey> {
+fn key(layout: &TableLayout, table: &Table, entry: &TableEntry) -> Option<WrittenKey> {
     match (&layout.search, &entry.keys[..]) {
         (TableSearch::Prefixes(_), [KeyValue::Lpm(value, length)]) => {
             Some(WrittenKey::Prefix(value.low_u64(), *length))
@@ -379,7 +400,31 @@ fn key(layout: &TableLayout, entry: &TableEntry) -> Option<WrittenKey> {
             let word = |value: &KeyValue| if let KeyValue::Exact(value) = value { Some(value.low_u64()) } else { None };
             keys.iter().map(word).collect::<Option<_>>().map(WrittenKey::Exact)
         }
+        (TableSearch::Rules(_), keys) => {
+            let length = |value: &KeyValue| if let KeyValue::Lpm(_, length) = value { *length } else { 0 };
+            let pairs = table.keys.iter().zip(keys).map(|(key, value)| pair(key, value)).collect();
+            Some(WrittenKey::Rule((entry.priority, keys.iter().map(length).sum()), pairs))
+        }
         _ => None,
+    }
+}
+
+/// Returns the pair of a rule that matches what a value matches.
+fn pair(key: &Key, value: &KeyValue) -> [u64; 2] {
+    let all = u64::MAX.checked_shr(64 - key.width).unwrap_or(0);
+    match (key.kind, value) {
+        (MatchKind::Range, KeyValue::Range(low, high)) => {
+            [low, high].map(|bound| bound.low_u64() & all ^ sign_offset(key))
+        }
+        (MatchKind::Range, KeyValue::Exact(value)) => [value.low_u64() ^ sign_offset(key); 2],
+        (MatchKind::Range, _) => [0, all],
+        (_, KeyValue::Exact(value)) => [value.low_u64(), all],
+        (_, KeyValue::Ternary(value, mask)) => [value.low_u64(), mask.low_u64()],
+        (_, KeyValue::Lpm(value, length)) => {
+            let mask = all & !all.checked_shr(*length).unwrap_or(0);
+            [value.low_u64() & mask, mask]
+        }
+        (_, KeyValue::Any | KeyValue::Range(..)) => [0, 0],
     }
 }
 

@@ -1,12 +1,15 @@
 //! Emits lookups and the actions that they select.
 
 use ir::{CounterId, Expr, Key, KeyValue, SlotId, TableId};
-use tables::flat::{CHILD_BITS, CHILD_SHIFT, FlatExact, FlatPrefixes, NODE_BITS, NODE_WORDS, PROBES, hash_step};
+use tables::flat::{
+    CHILD_BITS, CHILD_SHIFT, FlatExact, FlatPrefixes, FlatRules, NODE_BITS, NODE_WORDS, PROBES, RULES, RuleElement,
+    UNSEARCHABLE, hash_step,
+};
 
 use super::scratch::ScratchWord;
 use super::{Emitter, HandOverReason, R0, R1, R2, R3, R4};
 use crate::asm::{AccessSize, Alu, Cond, Instruction, Label, Reg};
-use crate::layout::{TableLayout, TableSearch, chain};
+use crate::layout::{TableLayout, TableSearch, chain, rule_elements, sign_offset};
 
 impl Emitter<'_> {
     pub(super) fn table_problem(&self, table: TableId) -> Option<HandOverReason> {
@@ -91,6 +94,7 @@ impl Emitter<'_> {
             TableSearch::Chain => self.compare_entries(table, &words, record),
             TableSearch::Exact(shape) => self.search_exact(&shape, layout.words, &words, record),
             TableSearch::Prefixes(shape) => self.search_prefixes(&shape, layout.words, words[0], record),
+            TableSearch::Rules(shape) => self.search_rules(&shape, table, layout.words, &words, record),
         }
         self.give_back(words.len() as u32);
     }
@@ -177,6 +181,60 @@ impl Emitter<'_> {
         self.alu(Alu::Add, R2, slot_bytes);
         self.alu(Alu::Sub, R3, 1);
         self.jump_if(Cond::Ne, R3, 0, again);
+        self.bind(end);
+    }
+
+    /// [`FlatRules::lookup`]
+    fn search_rules(
+        &mut self,
+        shape: &FlatRules,
+        table: TableId,
+        first: u32,
+        key: &[ScratchWord],
+        record: ScratchWord,
+    ) {
+        let keys = &self.program.tables[table].keys;
+        for (element, word) in keys.iter().zip(key).filter(|(element, _)| sign_offset(element) != 0) {
+            self.load_word(R1, *word);
+            self.number(R2, sign_offset(element));
+            self.alu(Alu::Xor, R1, R2);
+            self.store_word(*word, R1);
+        }
+        self.load_table_address(R2, first);
+        self.alu(Alu::Mov, R3, RULES as i32);
+        let (again, others, found, end) = (self.code.label(), self.code.label(), self.code.label(), self.code.label());
+        self.push(Instruction::Load(AccessSize::B8, R1, R2, 0));
+        self.number(R0, UNSEARCHABLE.into());
+        self.hand_over_if(Cond::Eq, R1, R0, HandOverReason::RuleCount);
+        self.bind(again);
+        self.push(Instruction::Load(AccessSize::B8, R1, R2, 0));
+        self.jump_if(Cond::Eq, R1, 0, end);
+        for ((at, word), kind) in (0..).zip(key).zip(rule_elements(keys)) {
+            let [low, high] = [8 + 16 * at, 16 + 16 * at];
+            self.load_word(R4, *word);
+            match kind {
+                RuleElement::Masked => {
+                    self.push(Instruction::Load(AccessSize::B8, R0, R2, high));
+                    self.alu(Alu::And, R4, R0);
+                    self.push(Instruction::Load(AccessSize::B8, R0, R2, low));
+                    self.jump_if(Cond::Ne, R4, R0, others);
+                }
+                RuleElement::Between => {
+                    self.push(Instruction::Load(AccessSize::B8, R0, R2, low));
+                    self.jump_if(Cond::Lt, R4, R0, others);
+                    self.push(Instruction::Load(AccessSize::B8, R0, R2, high));
+                    self.jump_if(Cond::Gt, R4, R0, others);
+                }
+            }
+        }
+        self.jump(found);
+        self.bind(others);
+        self.alu(Alu::Add, R2, (shape.rule_words() * 8) as i32);
+        self.alu(Alu::Sub, R3, 1);
+        self.jump_if(Cond::Ne, R3, 0, again);
+        self.jump(end);
+        self.bind(found);
+        self.store_word(record, R1);
         self.bind(end);
     }
 

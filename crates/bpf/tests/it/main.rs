@@ -11,4 +11,5 @@ mod programs;
 mod region;
 mod rig;
 mod router;
+mod rules;
 mod writer;

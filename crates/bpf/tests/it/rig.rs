@@ -158,11 +158,6 @@ impl Rig {
         self.writer.update(&self.region, &self.program, objects, &changes, &mut self.hits)
     }
 
-    /// Returns the tables and counts of the switch that runs all packets.
-    pub fn objects(&self) -> &Objects {
-        self.references[0].objects()
-    }
-
     /// Sets whether the ports have local senders.
     pub fn set_local_senders(&mut self, has_local_senders: bool) {
         let code = |port| self.compiled.encode(&Links { has_local_senders, ..links(port) }, true).expect("code");

@@ -3,7 +3,7 @@
 //!
 //! Programs that cannot call Rust code look keys up in them: see the crate `bpf`. A table is a *shape*, which says
 //! where the words are, and a slice of words, which may lie at any address. All words of an empty table are 0.
-//! [`FlatExact::lookup`] and [`FlatPrefixes::lookup`] are the reference for the generated lookups.
+//! [`FlatExact::lookup`], [`FlatPrefixes::lookup`] and [`FlatRules::lookup`] are the reference for the generated lookups.
 //!
 //! A table maps keys to *numbers* from 1 on. 0 means that no entry matches, so that the record of a miss can lie in
 //! front of the records of the entries.
@@ -13,9 +13,11 @@
 
 mod exact;
 mod prefixes;
+mod rules;
 
 pub use exact::{FlatExact, PROBES, hash_step};
 pub use prefixes::{CHILD_BITS, CHILD_SHIFT, FlatPrefixes, NODE_BITS, NODE_WORDS, PrefixWriter};
+pub use rules::{FlatRules, RULES, Rule, RuleElement, UNSEARCHABLE};
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

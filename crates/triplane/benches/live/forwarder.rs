@@ -21,16 +21,18 @@ pub enum ForwarderKind {
     Bare,
     Triplane,
     TriplaneAfPacket,
+    TriplaneKernel,
     Kernel,
     OpenVswitch,
 }
 
 impl ForwarderKind {
     /// Every kind, and its name on the command line.
-    pub const ALL: [(ForwarderKind, &str); 5] = [
+    pub const ALL: [(ForwarderKind, &str); 6] = [
         (ForwarderKind::Bare, "bare"),
         (ForwarderKind::Triplane, "triplane"),
         (ForwarderKind::TriplaneAfPacket, "af_packet"),
+        (ForwarderKind::TriplaneKernel, "triplane_kernel"),
         (ForwarderKind::Kernel, "kernel"),
         (ForwarderKind::OpenVswitch, "ovs"),
     ];
@@ -40,6 +42,7 @@ impl ForwarderKind {
             ForwarderKind::Bare => "bare AF_XDP forwarder",
             ForwarderKind::Triplane => "triplane run, router.p4, AF_XDP",
             ForwarderKind::TriplaneAfPacket => "triplane run, router.p4, AF_PACKET",
+            ForwarderKind::TriplaneKernel => "triplane run, router.p4, in the kernel",
             ForwarderKind::Kernel => "Linux kernel, routing",
             ForwarderKind::OpenVswitch => "Open vSwitch, userspace, AF_XDP",
         }
@@ -65,8 +68,12 @@ impl ForwarderKind {
                 let mut command = pinned(&network.router, "1", &own)?;
                 running.process = Some(BenchProcess::start(command.arg(BARE), "forwarding")?);
             }
-            ForwarderKind::Triplane | ForwarderKind::TriplaneAfPacket => {
-                let kind = if self == ForwarderKind::Triplane { "xdp:" } else { "" };
+            ForwarderKind::Triplane | ForwarderKind::TriplaneAfPacket | ForwarderKind::TriplaneKernel => {
+                let kind = match self {
+                    ForwarderKind::Triplane => "xdp:",
+                    ForwarderKind::TriplaneKernel => "kernel:",
+                    _ => "",
+                };
                 let mut command = pinned(&network.router, "1", Path::new(env!("CARGO_BIN_EXE_triplane")))?;
                 route(&mut command, directory, kind);
                 running.process = Some(BenchProcess::start(&mut command, "press Ctrl-C to stop")?);

@@ -1,0 +1,142 @@
+//! Tables of rules: ternary, range and optional keys, and prefixes beside exact elements.
+
+use bits::Bits;
+use engine::{Objects, TableEntry};
+use ir::{KeyValue, Program};
+use rng::SplitMix64;
+
+use crate::kernel::InKernel;
+use crate::rig::{self, Rig, Way};
+
+fn rig() -> Rig {
+    Rig::new(&rig::compile_text(include_str!("rules.p4"), None).expect("a valid program"), |_, _| ())
+}
+
+fn number(value: u64, width: u32) -> Bits {
+    Bits::new(u128::from(value) & ((1 << width) - 1), width)
+}
+
+/// Values near the ends of their range and in its middle, so that rules overlap.
+fn value(rng: &mut SplitMix64, width: u32) -> u64 {
+    match rng.below(3) {
+        0 => rng.below(4),
+        1 => (1 << (width - 1)) - 2 + rng.below(4),
+        _ => u64::MAX - rng.below(3),
+    }
+}
+
+fn range(rng: &mut SplitMix64, signed: bool) -> KeyValue {
+    let [a, b] = [value(rng, 16), value(rng, 16)].map(|value| value as u16);
+    let is_ordered = if signed { a.cast_signed() <= b.cast_signed() } else { a <= b };
+    let (low, high) = if is_ordered { (a, b) } else { (b, a) };
+    KeyValue::Range(number(low.into(), 16), number(high.into(), 16))
+}
+
+fn acl_entry(rng: &mut SplitMix64, program: &Program, priority: i32) -> TableEntry {
+    let mask = rng.below(256);
+    let optional = if rng.percent(50) { KeyValue::Any } else { KeyValue::Exact(number(value(rng, 32), 32)) };
+    let keys = vec![
+        KeyValue::Ternary(number(value(rng, 8) & mask, 8), number(mask, 8)),
+        range(rng, false),
+        range(rng, true),
+        optional,
+    ];
+    entry(program, "MyIngress.acl", keys, priority, rng)
+}
+
+fn route(rng: &mut SplitMix64, program: &Program) -> TableEntry {
+    let length = rng.below(65) as u32;
+    let address = value(rng, 64) & u64::MAX.checked_shl(64 - length).unwrap_or(0);
+    let keys = vec![KeyValue::Exact(number(value(rng, 8), 8)), KeyValue::Lpm(Bits::new(address.into(), 64), length)];
+    entry(program, "MyIngress.routes", keys, 0, rng)
+}
+
+fn entry(program: &Program, table: &str, keys: Vec<KeyValue>, priority: i32, rng: &mut SplitMix64) -> TableEntry {
+    let table = &program.tables[program.table_named(table).expect("a table")];
+    TableEntry::new(keys, priority, table.actions[0].action, vec![number(rng.next_u64(), 8)])
+}
+
+fn packet(rng: &mut SplitMix64) -> Vec<u8> {
+    let [a, b, c] = [value(rng, 8) as u8, value(rng, 16) as u8, rng.below(9) as u8];
+    let mut packet = vec![a];
+    packet.extend((value(rng, 16) as u16).to_be_bytes());
+    packet.extend((value(rng, 16) as u16).to_be_bytes());
+    packet.extend((value(rng, 32) as u32).to_be_bytes());
+    packet.extend(value(rng, 64).to_be_bytes());
+    packet.extend([b, c, 0, 0]);
+    packet
+}
+
+/// Fills the tables with these numbers of entries, or as many as have different keys.
+fn fill(seed: u64, acl: u64, routes: u64) -> impl Fn(&Program, &mut Objects) {
+    move |program, objects| {
+        let mut rng = SplitMix64::new(seed);
+        for name in ["MyIngress.acl", "MyIngress.routes"] {
+            objects.clear(program.table_named(name).expect("a table")).expect("it may be cleared");
+        }
+        for priority in 1..=acl {
+            let entry = acl_entry(&mut rng, program, priority as i32);
+            _ = objects.insert(program.table_named("MyIngress.acl").expect("a table"), entry);
+        }
+        for _ in 0..routes {
+            let entry = route(&mut rng, program);
+            _ = objects.insert(program.table_named("MyIngress.routes").expect("a table"), entry);
+        }
+    }
+}
+
+#[test]
+fn the_rule_of_the_highest_rank_is_applied() {
+    let (mut rig, mut rng) = (rig(), SplitMix64::new(1));
+    for round in 0..60 {
+        rig.change(fill(round, rng.below(40), rng.below(40))).expect("the entries fit");
+        for _ in 0..40 {
+            let packet = packet(&mut rng);
+            assert!(matches!(rig.packet(0, &packet), Way::Sent { port: 3, .. }), "round {round}");
+        }
+    }
+}
+
+#[test]
+fn more_rules_than_are_searched_hand_over_until_they_are_fewer() {
+    let (mut rig, mut rng) = (rig(), SplitMix64::new(2));
+    for (acl, is_fast) in [(64, true), (65, false), (64, true), (100, false), (3, true)] {
+        rig.change(fill(7, acl, 0)).expect("a table with too many rules is no error");
+        assert_eq!(rig.packet(0, &packet(&mut rng)) != Way::HandedOver, is_fast, "{acl} rules");
+    }
+}
+
+#[test]
+fn rules_whose_order_is_not_known_hand_over() {
+    let mut rig = rig();
+    let add = |a: u64, mask: u64, priority| {
+        move |program: &Program, objects: &mut Objects| {
+            let all = KeyValue::Range(number(0, 16), number(0xffff, 16));
+            let signed = KeyValue::Range(number(0x8000, 16), number(0x7fff, 16));
+            let keys = vec![KeyValue::Ternary(number(a, 8), number(mask, 8)), all, signed, KeyValue::Any];
+            let entry = entry(program, "MyIngress.acl", keys, priority, &mut SplitMix64::new(a));
+            objects.insert(program.table_named("MyIngress.acl").expect("a table"), entry).expect("there is room");
+        }
+    };
+    let packet = packet(&mut SplitMix64::new(3));
+    rig.change(add(1, 0x0f, 5)).expect("the entries fit");
+    rig.change(add(2, 0x0f, 5)).expect("the entries fit");
+    assert_ne!(rig.packet(0, &packet), Way::HandedOver, "no packet matches both");
+    rig.change(add(0x10, 0xf0, 5)).expect("the entries fit");
+    assert_eq!(rig.packet(0, &packet), Way::HandedOver, "0x11 matches two of one priority");
+}
+
+#[test]
+fn rules_in_the_kernel_are_rules() {
+    let (mut rig, mut rng) = (rig(), SplitMix64::new(4));
+    rig.change(fill(5, 60, 60)).expect("the entries fit");
+    let kernel = match InKernel::load(&rig, 1) {
+        Ok(kernel) => kernel,
+        Err(error) => return testing::skip(&format!("needs root: {error}")),
+    };
+    for _ in 0..1000 {
+        kernel.compare(&rig, 0, &packet(&mut rng));
+    }
+    eprintln!("{} instructions processed", kernel.verified_instructions());
+    assert!(kernel.verified_instructions() < 50_000, "{} instructions were processed", kernel.verified_instructions());
+}
