@@ -138,6 +138,11 @@ impl KernelProgram {
         }
     }
 
+    /// Wraps a program that was loaded.
+    pub(crate) fn new(program: OwnedFd) -> KernelProgram {
+        KernelProgram { program, processed: None }
+    }
+
     pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
         self.program.as_fd()
     }

@@ -16,6 +16,7 @@ const MAX_INTERFACE_NAME: usize = 15;
 /// 1=xdp:eth1            the interface eth1, through AF_XDP: faster and exclusive; else through AF_PACKET
 /// 1=xdp:eth1,copy       the same, with settings: copy, generic, busy_poll=MICROSECONDS
 /// 1=kernel:eth1         the same, and what the program can do in the kernel is done there: see docs/kernel.md
+/// 1=kernel:eth1,gpl     the same for a program that is offered under the GPL: VLAN tags beside frames are seen
 /// 1=tap:p4tap           a TAP device created for this run
 /// 1=in.pcap:out.pcap    frames from one capture file into another; either may be empty: 1=in.pcap: or 1=:out.pcap
 /// ```
@@ -197,6 +198,7 @@ fn xdp_kind(text: &str, in_kernel: bool) -> Result<PortKind, SpecError> {
         match setting.split_once('=') {
             None if setting == "copy" => settings.copy = true,
             None if setting == "generic" && !in_kernel => settings.generic = true,
+            None if setting == "gpl" && in_kernel => settings.is_gpl = true,
             Some(("busy_poll", us)) => settings.busy_poll_us = Some(us.parse().map_err(|_| unknown())?),
             _ => return Err(unknown()),
         }
@@ -328,7 +330,8 @@ mod tests {
         check("0=af_packet:eth1.7", r#"0 AfPacket { interface: "eth1.7" }"#);
         check("2=xdp:eth1", r#"2 Xdp { interface: "eth1", settings: XdpSettings { generic: false, copy: false"#);
         check("2=af_xdp:eth1,copy,busy_poll=20", "copy: true, busy_poll_us: Some(20)");
-        check("2=kernel:eth1,copy", "copy: true, busy_poll_us: None, in_kernel: true");
+        check("2=kernel:eth1,copy", "copy: true, busy_poll_us: None, in_kernel: true, is_gpl: false");
+        check("2=kernel:eth1,gpl", "in_kernel: true, is_gpl: true");
         check("510=tap:p4", r#"510 Tap { interface: "p4" }"#);
         check("1=in.pcap:out.pcap", r#"Pcap { input: Some("in.pcap"), output: Some("out.pcap") }"#);
         check("1=in.pcap:", r#"Pcap { input: Some("in.pcap"), output: None }"#);
@@ -352,6 +355,7 @@ mod tests {
         check("1=tap:", "1 to 15 characters");
         check("1=dpdk:eth1", "expected kernel:INTERFACE, xdp:INTERFACE");
         check("1=kernel:eth1,generic", "setting `generic`");
+        check("1=xdp:eth1,gpl", "setting `gpl`");
         check("1=xdp:", "1 to 15 characters");
         check("1=xdp:eth1,fast", "setting `fast`");
         check("1=xdp:eth1,busy_poll=soon", "expected copy, generic or busy_poll=MICROSECONDS");

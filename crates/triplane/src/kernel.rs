@@ -70,6 +70,14 @@ fn describe(args: &RunArgs, specs: &[PortSpec], summary: &KernelSummary, output:
              `ethtool -K PEER gro on` at the other end lets it"
         ));
     }
+    if !summary.without_tags.is_empty() {
+        let ports: Vec<String> = summary.without_tags.iter().map(ToString::to_string).collect();
+        output.note(&format!(
+            "the program does not see VLAN tags that senders at port {} keep beside their frames: write \
+             N=kernel:INTERFACE,gpl if it is offered under the GPL, or see docs/kernel.md",
+            ports.join(", ")
+        ));
+    }
     if !summary.counts_losses {
         output.note("frames that a device loses after the kernel sent them are not counted: this kernel cannot");
     }
@@ -105,6 +113,8 @@ fn obstacle(args: &RunArgs, is_placeholder: bool) -> Option<&'static str> {
 
 fn attach_ports(specs: &[PortSpec], config: &mut RunConfig<Switch>) -> Result<KernelRun, NotInKernel> {
     let mut kernel_ports = KernelPorts::default();
+    let is_gpl = |spec: &PortSpec| matches!(&spec.kind, PortKind::Xdp { settings, .. } if settings.is_gpl);
+    kernel_ports.set_gpl(specs.iter().any(is_gpl));
     for (spec, port) in specs.iter().zip(&config.ports).filter(|(spec, _)| is_kernel_port(spec)) {
         debug_assert_eq!(u32::from(spec.number), port.id.0, "ports are opened in their order");
         if let Some(attachment) = port.drivers.first().and_then(|driver| driver.attachment()) {

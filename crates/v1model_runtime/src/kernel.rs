@@ -10,7 +10,6 @@
 //! the code attached, and tells the switch when a device can no longer be sent to.
 
 use std::fmt;
-use std::os::fd::RawFd;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bpf::asm::Links;
@@ -66,7 +65,10 @@ fn system(what: &'static str) -> impl FnOnce(std::io::Error) -> NotInKernel {
 
 /// The ports on which a program is to run in the kernel.
 #[derive(Default)]
-pub struct KernelPorts(Vec<(PortId, XdpAttachment)>);
+pub struct KernelPorts {
+    ports: Vec<(PortId, XdpAttachment)>,
+    is_gpl: bool,
+}
 
 /// Counts the frames that are lost behind the code.
 struct Losses {
@@ -122,6 +124,8 @@ pub struct KernelSummary {
     pub verified_instructions: Option<u64>,
     /// Size of the memory that the kernel and the switch share, in bytes.
     pub memory_bytes: u32,
+    /// Ports whose senders may keep VLAN tags beside frames, which the program does not see.
+    pub without_tags: Vec<PortId>,
     /// Whether frames are counted that devices lose after they were redirected.
     pub counts_losses: bool,
 }
@@ -134,10 +138,15 @@ impl fmt::Display for KernelSummary {
 }
 
 impl KernelPorts {
+    /// Says whether the program is offered under the GPL. Then it sees VLAN tags that are kept beside frames.
+    pub fn set_gpl(&mut self, is_gpl: bool) {
+        self.is_gpl = is_gpl;
+    }
+
     /// Adds a port, if its program runs in the interface's driver.
     pub fn add(&mut self, port: PortId, attachment: XdpAttachment) {
         if attachment.is_native() {
-            self.0.push((port, attachment));
+            self.ports.push((port, attachment));
         }
     }
 
@@ -148,32 +157,33 @@ impl KernelPorts {
     /// [`NotInKernel`]. Nothing has changed then: all frames go to the switch.
     pub fn attach(self, switch: &mut Switch) -> Result<(KernelHook, KernelRun), NotInKernel> {
         let code = compile(switch)?;
-        if self.0.is_empty() {
+        if self.ports.is_empty() {
             return Err(NotInKernel::NoPort);
         }
         let region = KernelRegion::new(code.layout.bytes()).map_err(system("cannot create the shared memory"))?;
-        let devices = RedirectMap::devices(self.0.len() as u32).map_err(system("cannot create the map of devices"))?;
-        for (at, (_, attachment)) in (0..).zip(&self.0) {
+        let devices =
+            RedirectMap::devices(self.ports.len() as u32).map_err(system("cannot create the map of devices"))?;
+        for (at, (_, attachment)) in (0..).zip(&self.ports) {
             devices.set_device(at, attachment.index()).map_err(system("cannot add a device to the map"))?;
         }
-        let load = |port: PortId, attachment: &XdpAttachment| {
-            load(&code, (&region, &devices), port, attachment.sockets(), attachment.has_local_senders())
-        };
+        let load =
+            |port: PortId, attachment: &XdpAttachment| load(&code, (&region, &devices), port, attachment, self.is_gpl);
         let programs: Vec<(KernelProgram, usize)> =
-            self.0.iter().map(|(port, attachment)| load(*port, attachment)).collect::<Result<_, _>>()?;
+            self.ports.iter().map(|(port, attachment)| load(*port, attachment)).collect::<Result<_, _>>()?;
         let mut summary = KernelSummary {
-            ports: self.0.iter().map(|(port, attachment)| (*port, attachment.interface().to_owned())).collect(),
+            ports: self.ports.iter().map(|(port, attachment)| (*port, attachment.interface().to_owned())).collect(),
             not_sent_to: Vec::new(),
             instructions: programs[0].1,
             verified_instructions: programs[0].0.verified_instructions(),
             memory_bytes: code.layout.bytes(),
+            without_tags: self.ports_without_tags(),
             counts_losses: false,
         };
         let region = Arc::new(region);
         switch.attach_kernel(&code, region)?;
         let program = Arc::clone(switch.program());
         let mut hook = KernelHook { ports: Vec::new(), checked: Time::ZERO, program, losses: None };
-        for (at, (port, attachment)) in (0..).zip(&self.0) {
+        for (at, (port, attachment)) in (0..).zip(&self.ports) {
             let state = device_state(at, attachment);
             if state == PortState::Slow {
                 summary.not_sent_to.push((*port, attachment.interface().to_owned()));
@@ -181,22 +191,29 @@ impl KernelPorts {
             switch.set_kernel_device(*port, state);
         }
         switch.publish();
-        for ((_, attachment), (program, _)) in self.0.iter().zip(&programs) {
+        for ((_, attachment), (program, _)) in self.ports.iter().zip(&programs) {
             if let Err(source) = attachment.run(program) {
                 switch.leave_kernel();
                 return Err(NotInKernel::System { what: "cannot attach the program", source });
             }
         }
         // Kernels without type information do not count, and lose as much.
-        let interfaces: Vec<u32> = self.0.iter().map(|(_, attachment)| attachment.index()).collect();
+        let interfaces: Vec<u32> = self.ports.iter().map(|(_, attachment)| attachment.index()).collect();
         let losses = RedirectLosses::open(&interfaces).ok().map(|counters| {
-            let ports = self.0.iter().map(|(port, _)| (*port, [0; 2])).collect();
+            let ports = self.ports.iter().map(|(port, _)| (*port, [0; 2])).collect();
             Arc::new(Losses { counters, ports: Mutex::new(ports) })
         });
         summary.counts_losses = losses.is_some();
         hook.losses = losses.clone();
-        hook.ports = (0..).zip(self.0).map(|(at, (port, attachment))| HookPort { at, port, attachment }).collect();
+        hook.ports = (0..).zip(self.ports).map(|(at, (port, attachment))| HookPort { at, port, attachment }).collect();
         Ok((hook, KernelRun { summary, losses }))
+    }
+}
+
+impl KernelPorts {
+    fn ports_without_tags(&self) -> Vec<PortId> {
+        let without = self.ports.iter().filter(|(_, attachment)| !self.is_gpl && attachment.keeps_tags());
+        without.map(|(port, _)| *port).collect()
     }
 }
 
@@ -217,13 +234,13 @@ fn load(
     code: &KernelCode,
     (region, devices): (&KernelRegion, &RedirectMap),
     port: PortId,
-    sockets: RawFd,
-    has_local_senders: bool,
+    attachment: &XdpAttachment,
+    is_gpl: bool,
 ) -> Result<(KernelProgram, usize), NotInKernel> {
     let links =
         Links { region: region.descriptor(), devices: devices.descriptor(), sockets, port: port.0, has_local_senders };
     let words = code.encode(&links, true).map_err(|error| NotInKernel::Program(error.to_string()))?;
-    match KernelProgram::load(&words) {
+    match attachment.load(&words, is_gpl) {
         Ok(program) => Ok((program, words.len())),
         Err(rejected) if rejected.log.is_empty() => {
             Err(NotInKernel::System { what: "cannot load the program", source: rejected.error })

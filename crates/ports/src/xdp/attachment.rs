@@ -5,9 +5,9 @@ use std::os::fd::{AsFd, OwnedFd, RawFd};
 use std::sync::Arc;
 
 use super::XdpPort;
-use super::program::Redirect;
-use crate::KernelProgram;
+use super::program::{Redirect, tagging_program};
 use crate::interface::Interface;
+use crate::{KernelProgram, ProgramRejected};
 
 /// The program of an AF_XDP port in the kernel. It is detached when the port and all values of this kind are dropped.
 #[derive(Clone)]
@@ -58,6 +58,25 @@ impl XdpAttachment {
     /// Whether packets may come from a local stack, which leaves checksums to a card.
     pub fn has_local_senders(&self) -> bool {
         self.has_local_senders
+    }
+
+    /// Whether VLAN tags that are kept beside frames, by a card or by a stack behind a veth, are put into them until
+    /// another program runs.
+    pub fn keeps_tags(&self) -> bool {
+        self.redirect.keeps_tags
+    }
+
+    /// Loads a program for the port. One that is offered under the GPL may ask the driver for VLAN tags beside frames,
+    /// so if the port [keeps tags](XdpAttachment::keeps_tags), they are put into the frames first.
+    ///
+    /// # Errors
+    /// [`ProgramRejected`] with the verifier's log.
+    pub fn load(&self, program: &[u64], is_gpl: bool) -> Result<KernelProgram, ProgramRejected> {
+        let may_ask = is_gpl && self.keeps_tags();
+        match may_ask.then(|| tagging_program(self.index.cast_signed(), program, 0)).flatten() {
+            Some(loaded) => Ok(KernelProgram::new(loaded)),
+            None => KernelProgram::load(program),
+        }
     }
 
     /// Returns the descriptor of the map of the port's sockets by queue, for the instructions of programs.

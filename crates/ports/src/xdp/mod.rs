@@ -66,6 +66,8 @@ pub struct XdpSettings {
     pub busy_poll_us: Option<u32>,
     /// Run the program in the kernel, if it can: see [`Port::attachment`].
     pub in_kernel: bool,
+    /// The program in the kernel is offered under the GPL: see [`XdpAttachment::load`].
+    pub is_gpl: bool,
 }
 
 /// A network interface through AF_XDP sockets, one for each of its receive queues. It belongs to the network namespace

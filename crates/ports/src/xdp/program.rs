@@ -60,7 +60,7 @@ impl Redirect {
             let link = again_while_busy(|| bpf::attach_xdp(loaded.as_fd(), index, attach))?;
             Ok::<_, io::Error>((attach, keeps_tags, link))
         };
-        let tagging = if generic { None } else { tagging_program(index, &program) };
+        let tagging = if generic { None } else { tagging_program(index, &program, bpf::HAS_FRAGS) };
         let is_final = |result: &io::Result<_>| match result {
             Ok(_) => true,
             Err(error) => matches!(error.raw_os_error(), Some(libc::EBUSY | libc::EEXIST)),
@@ -116,7 +116,7 @@ fn program(sockets: &OwnedFd) -> Vec<u64> {
 
 /// Loads the program that handles a tag beside the frame and continues with `rest`, which gets the context in r1.
 /// Returns `None` where the kernel or the driver does not report tags.
-fn tagging_program(index: c_int, rest: &[u64]) -> Option<OwnedFd> {
+pub(super) fn tagging_program(index: c_int, rest: &[u64], flags: u32) -> Option<OwnedFd> {
     /// Source register 2 of a call marks the number as that of a kernel function.
     const KERNEL_FUNCTION: u8 = 2;
     const ADJUST_HEAD: i32 = 44;
@@ -156,7 +156,7 @@ fn tagging_program(index: c_int, rest: &[u64]) -> Option<OwnedFd> {
         instruction(code::MOVE_REGISTER, 1, 6, 0, 0),
     ];
     program.extend(rest);
-    bpf::load_xdp_for(index, &program, bpf::HAS_FRAGS).ok()
+    bpf::load_xdp_for(index, &program, flags).ok()
 }
 
 /// Retries while the result is `EBUSY`, for up to half a second: the kernel releases the resources of an ended program

@@ -210,3 +210,30 @@ fn what_cannot_run_in_the_kernel_says_why_and_runs_as_before() {
     assert_eq!(done.code, Some(3), "{done:?}");
     assert!(done.stderr.contains("error: the program cannot run in the kernel: --interpret"), "{done:?}");
 }
+
+#[test]
+fn tags_beside_frames_are_seen_by_programs_under_the_gpl() {
+    let Some(network) = network(&[]) else { return };
+    for (host, address) in [("h1", "10.7.0.1/24"), ("h2", "10.7.0.2/24")] {
+        network.run(host, &["ip", "link", "add", "link", "eth0", "name", "tagged", "type", "vlan", "id", "7"]).ok();
+        network.run(host, &["ip", "address", "add", address, "dev", "tagged"]).ok();
+        network.run(host, &["ip", "link", "set", "tagged", "up"]).ok();
+    }
+    let binary = triplane(&[]).get_program().to_str().expect("a path").to_owned();
+    let wire = |ports: [&str; 2]| {
+        let arguments = ["run", "examples/wire/wire.p4", "--json", "--port", ports[0], "--port", ports[1]];
+        Running::start(&mut network.command("router", &[&[binary.as_str()], &arguments[..]].concat()))
+    };
+    let mut running = wire(PORTS);
+    running.wait_for("the program does not see VLAN tags that senders at port 1, 2 keep beside their frames");
+    running.wait_for("press Ctrl-C to stop");
+    interrupt(running);
+    let mut running = wire(["1=kernel:p1,gpl", "2=kernel:p2,gpl"]);
+    running.wait_for("the program runs in the kernel on 1=p1, 2=p2");
+    running.wait_for("press Ctrl-C to stop");
+    let text = network.run("h1", &["ping", "-n", "-W", "20", "-c", "3", "-i", "0.2", "10.7.0.2"]).ok().stdout;
+    assert!(text.contains("3 packets transmitted, 3 received"), "{text}");
+    let summary = interrupt(running).json();
+    let (fast, slow) = (&summary["kernel"]["packets"], &summary["kernel"]["switch_packets"]);
+    assert!(fast.as_u64() >= Some(6) && slow == 0, "{summary:#}");
+}
