@@ -7,7 +7,7 @@
 //!   without a system call per frame (some ten million per second and core).
 //! - [`Pace`] offers a given rate through any [`Port`](crate::Port), with given frames in a given order, for searching
 //!   the highest rate without loss.
-//! - [`Sink`] counts frames before the kernel's stack sees them, and drops them.
+//! - [`Sink`] counts frames before the kernel's stack sees them, or in the driver, and drops them.
 //! - [`ThroughputTest`] searches for the highest rate that a forwarder between two interfaces carries, and
 //!   [`measure_latency`] measures single frames at a light load.
 //! - [`RedirectOnly`] and [`HandWrittenRouter`] forward at XDP, as baselines: the first shows the cost of the path, the

@@ -81,7 +81,8 @@ pub(super) fn failed(what: &'static str, interface: &str) -> impl FnOnce(io::Err
     move |source| PortError::system(what, interface, "cap_bpf,cap_net_admin", source)
 }
 
-fn index_of(interface: &str) -> Result<c_int, PortError> {
+/// Returns the index of an interface.
+pub(super) fn index_of(interface: &str) -> Result<c_int, PortError> {
     let index = interface_index(interface).map_err(failed("looking up the interface", interface))?;
     Ok(index.cast_signed())
 }

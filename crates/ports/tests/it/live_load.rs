@@ -23,6 +23,7 @@ pub const SUITE: Suite = Suite {
         ("paced frames reach a sink through a wire", paced),
         ("trials and latencies between two interfaces count what arrives", measured),
         ("a sink leaves with its value", sink_ends),
+        ("a sink in the driver counts both kinds of frames", sink_in_driver),
         ("a link is as its interface and the other end are", link),
         ("what cannot be opened is named", missing),
     ],
@@ -202,6 +203,24 @@ fn sink_ends(router: &Namespace) {
     let sink = sink_at(&hosts.h1);
     send();
     assert_eq!(arrived(&sink, 1).frames, 1);
+}
+
+fn sink_in_driver(router: &Namespace) {
+    let hosts = Hosts::new(router);
+    let sink = hosts.h1.enter(|| Sink::open_in_driver("eth0")).unwrap().unwrap();
+    // With socket buffers, from the stack, and without, from a program.
+    let mut peer = AfPacketPort::open("r1").unwrap();
+    for len in [60, 1514] {
+        peer.send(&frame(len)).unwrap();
+    }
+    peer.flush().unwrap();
+    assert_eq!(arrived(&sink, 2), Arrived { frames: 2, bytes: 1574 });
+    Flood::new("r1", &frame(100), None).unwrap().send(64).unwrap();
+    assert_eq!(arrived(&sink, 66), Arrived { frames: 66, bytes: 7974 });
+    let error = hosts.h1.enter(|| Sink::open_in_driver("eth0")).unwrap().err().unwrap().to_string();
+    assert!(error.starts_with("attaching an XDP program on `eth0` failed"), "{error}");
+    drop(sink);
+    hosts.h1.enter(|| Sink::open_in_driver("eth0")).unwrap().unwrap();
 }
 
 fn link(router: &Namespace) {
