@@ -120,6 +120,8 @@ pub(crate) mod code {
     pub(crate) const JUMP_LESS: u8 = 0xa5;
     /// `destination ^= immediate`
     pub(crate) const XOR: u8 = 0xa7;
+    /// `destination ^= source`
+    pub(crate) const XOR_REGISTER: u8 = 0xaf;
     /// `if destination > source goto offset` (unsigned)
     pub(crate) const JUMP_GREATER_REGISTER: u8 = 0x2d;
     /// `if destination == immediate goto offset`

@@ -18,6 +18,7 @@ pub const SUITE: Suite = Suite {
     tests: &[
         ("a flood reaches a sink whole", flood),
         ("the field of a flood counts", varied),
+        ("a scattered flood has every value once, in no order", scattered),
         ("a share of a flood has other bytes", mixed),
         ("a thinned flood sends its share", thinned),
         ("paced frames reach a sink through a wire", paced),
@@ -117,6 +118,31 @@ fn varied(router: &Namespace) {
         batch.retain(|frame| frame[12..14] == [0x88, 0xb5]);
     }
     assert!(batch.iter().all(|received| received[..] == frame(60)));
+}
+
+fn scattered(router: &Namespace) {
+    let hosts = Hosts::new(router);
+    let mut port = XdpPort::open("r1", XdpSettings::default()).unwrap();
+    for count in [1u32, 2, 64, 128] {
+        let vary = Vary { offset: 14, first: 0xa00_0100, count, balance: Some(20) };
+        let flood = hosts.h1.enter(|| Flood::scattered("eth0", &frame(60), vary, 64).unwrap()).unwrap();
+        hosts.h1.enter(|| flood.send(count).unwrap()).unwrap();
+        let mut batch: Vec<Frame> = Vec::new();
+        let deadline = Instant::now() + TEST_TIMEOUT;
+        while batch.len() < count as usize {
+            assert!(Instant::now() < deadline, "{} frames", batch.len());
+            port.receive_frames(&mut batch, 64).unwrap();
+            batch.retain(|frame| frame[12..14] == [0x88, 0xb5]);
+        }
+        let values: Vec<u32> =
+            batch.iter().map(|frame| u32::from_be_bytes([frame[14], frame[15], frame[16], frame[17]])).collect();
+        let sorted: BTreeSet<u32> = values.iter().copied().collect();
+        assert!(sorted.into_iter().eq(0xa00_0100..0xa00_0100 + count), "{values:x?}");
+        // Of a random order, one step in count leads to the next value.
+        let next = values.windows(2).filter(|pair| pair[0].abs_diff(pair[1]) == 1).count();
+        assert!(count < 64 || next <= 8, "{values:x?}");
+        assert!(batch.iter().all(|frame| frame[16] ^ frame[20] == 0xff && frame[17] ^ frame[21] == 0xff));
+    }
 }
 
 fn mixed(router: &Namespace) {
