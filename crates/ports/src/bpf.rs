@@ -50,6 +50,8 @@ pub(crate) enum MapKind {
     Array = 2,
     /// Numbers or bytes by index, one copy per processor, so that counting takes no lock.
     PerCpuArray = 6,
+    /// Values by prefix, found by the longest match (`BPF_MAP_TYPE_LPM_TRIE`).
+    PrefixTrie = 11,
     /// Interfaces by index.
     Devices = 14,
     /// AF_XDP sockets by index.
@@ -84,6 +86,10 @@ pub(crate) mod code {
     pub(crate) const LOAD_U32: u8 = 0x61;
     /// `destination = *(u16 *)(source + offset)`
     pub(crate) const LOAD_U16: u8 = 0x69;
+    /// `destination = *(u8 *)(source + offset)`
+    pub(crate) const LOAD_U8: u8 = 0x71;
+    /// `*(u8 *)(destination + offset) = source`
+    pub(crate) const STORE_U8: u8 = 0x73;
     /// `*(u16 *)(destination + offset) = source`
     pub(crate) const STORE_U16: u8 = 0x6b;
     /// `*(u64 *)(destination + offset) = immediate`
@@ -114,6 +120,8 @@ pub(crate) mod code {
     pub(crate) const JUMP_LESS: u8 = 0xa5;
     /// `destination ^= immediate`
     pub(crate) const XOR: u8 = 0xa7;
+    /// `destination ^= source`
+    pub(crate) const XOR_REGISTER: u8 = 0xaf;
     /// `if destination > source goto offset` (unsigned)
     pub(crate) const JUMP_GREATER_REGISTER: u8 = 0x2d;
     /// `if destination == immediate goto offset`
@@ -179,6 +187,10 @@ pub(crate) const MAPPABLE: u32 = 1 << 10;
 
 /// Creates a map with keys of four bytes and flags.
 pub(crate) fn create_map_with(kind: MapKind, value_len: u32, entries: u32, flags: u32) -> io::Result<OwnedFd> {
+    create(kind, 4, value_len, entries, flags)
+}
+
+fn create(kind: MapKind, key_len: u32, value_len: u32, entries: u32, flags: u32) -> io::Result<OwnedFd> {
     #[repr(C)]
     struct Create {
         kind: u32,
@@ -187,7 +199,7 @@ pub(crate) fn create_map_with(kind: MapKind, value_len: u32, entries: u32, flags
         entries: u32,
         flags: u32,
     }
-    let mut create = Create { kind: kind as u32, key_len: 4, value_len, entries, flags };
+    let mut create = Create { kind: kind as u32, key_len, value_len, entries, flags };
     // SAFETY: the layout is the command's, and it contains no address.
     unsafe { bpf(MAP_CREATE, &mut create) }.map(owned)
 }
@@ -208,6 +220,41 @@ pub(crate) fn update_map(map: BorrowedFd<'_>, key: u32, value: u32) -> io::Resul
     let mut element = Element { map, padding: 0, key: key as u64, value: value as u64, flags: 0 };
     // SAFETY: the layout is the command's; key and value have the sizes of the maps created here for writing.
     unsafe { bpf(MAP_UPDATE, &mut element) }.map(drop)
+}
+
+/// A map with keys of `K` bytes and values of `V` bytes, one copy of each value.
+pub(crate) struct BytesMap<const K: usize, const V: usize>(OwnedFd);
+
+impl<const V: usize> BytesMap<4, V> {
+    /// Creates an array; keys are indices in the machine's byte order.
+    pub(crate) fn array(entries: u32) -> io::Result<Self> {
+        create(MapKind::Array, 4, V as u32, entries, 0).map(Self)
+    }
+}
+
+impl<const K: usize, const V: usize> BytesMap<K, V> {
+    /// Creates a trie of prefixes for at most this number of entries. A key is the prefix's length in bits, a `u32` in
+    /// the machine's byte order, and then the address, the most significant byte first.
+    pub(crate) fn prefix_trie(entries: u32) -> io::Result<Self> {
+        /// `BPF_F_NO_PREALLOC`, without which the kernel rejects this kind.
+        const ALLOCATE_LATE: u32 = 1;
+        create(MapKind::PrefixTrie, K as u32, V as u32, entries, ALLOCATE_LATE).map(Self)
+    }
+
+    /// Inserts or replaces a value.
+    pub(crate) fn update(&self, key: &[u8; K], value: &[u8; V]) -> io::Result<()> {
+        let map = self.0.as_raw_fd() as u32;
+        let mut element = Element { map, padding: 0, key: key.as_ptr() as u64, value: value.as_ptr() as u64, flags: 0 };
+        // SAFETY: the layout is the command's; key and value have the lengths with which the map was created, of a kind
+        // that has one copy of each value.
+        unsafe { bpf(MAP_UPDATE, &mut element) }.map(drop)
+    }
+}
+
+impl<const K: usize, const V: usize> AsFd for BytesMap<K, V> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
 }
 
 /// Reads `values` 64-bit numbers of each processor's copy of an entry, and adds the copies up.

@@ -24,6 +24,8 @@ const MADE: i32 = 1;
 const SPREAD: i32 = 37;
 /// Number of frames after which others of 64 are in the share of a mix.
 const MIX_TURN: u32 = 1024;
+/// An odd multiplier whose products look random: the golden ratio's fraction, of 32 bits.
+const SCATTER: i32 = 0x9e37_79b1_u32.cast_signed();
 /// Number of bytes rewritten in each frame: its memory comes back as the receiver left it, and a forwarding kernel
 /// modifies it in place.
 const RESTORED: usize = 64;
@@ -68,6 +70,13 @@ impl FrameMix {
     fn end(&self) -> usize {
         self.offset + self.bytes.len()
     }
+}
+
+/// The order of a varied field's values.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ValueOrder {
+    Ascending,
+    Scattered,
 }
 
 /// Differences between the frames of a flood.
@@ -122,13 +131,36 @@ impl Flood {
     /// # Panics
     /// Panics if `sent` or the share of the mix is more than 64.
     pub fn various(interface: &str, frame: &[u8], variety: FrameVariety, sent: u32) -> Result<Flood, PortError> {
+        Self::open(interface, frame, variety, ValueOrder::Ascending, sent)
+    }
+
+    /// Like [`thinned`](Self::thinned), but the values of the field come in an order without locality, each of them
+    /// once in `vary.count` frames. Ascending addresses would find most of a large table's path in the cache.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    ///
+    /// # Panics
+    /// Panics if `sent` is more than 64.
+    pub fn scattered(interface: &str, frame: &[u8], vary: Vary, sent: u32) -> Result<Flood, PortError> {
+        let variety = FrameVariety { vary: Some(vary), mix: None };
+        Self::open(interface, frame, variety, ValueOrder::Scattered, sent)
+    }
+
+    fn open(
+        interface: &str,
+        frame: &[u8],
+        variety: FrameVariety,
+        order: ValueOrder,
+        sent: u32,
+    ) -> Result<Flood, PortError> {
         let most = variety.mix.map_or(sent, |mix| sent.max(mix.share));
         assert!(most <= SHARES, "a share of 64");
         let failed = |what| move |source| PortError::system(what, interface, "cap_bpf,cap_net_admin", source);
         let socket = std::net::UdpSocket::bind("0.0.0.0:0").map_err(failed("opening a socket"))?;
         let index = Interface::new(socket.as_fd(), interface).index().map_err(failed("looking up the interface"))?;
         let count = bpf::create_map(MapKind::PerCpuArray, 8, 2).map_err(failed("creating a BPF map"))?;
-        let program = bpf::load_xdp(&program(index, frame, &count, variety, sent), 0)
+        let program = bpf::load_xdp(&program(index, frame, &count, (variety, order), sent), 0)
             .map_err(failed("loading a sending program"))?;
         Ok(Flood { interface: interface.to_owned(), program, frame: frame.to_vec(), count })
     }
@@ -155,7 +187,13 @@ impl Flood {
     }
 }
 
-fn program(index: c_int, frame: &[u8], count: &OwnedFd, variety: FrameVariety, sent: u32) -> Vec<u64> {
+fn program(
+    index: c_int,
+    frame: &[u8],
+    count: &OwnedFd,
+    (variety, order): (FrameVariety, ValueOrder),
+    sent: u32,
+) -> Vec<u64> {
     let redirect = [
         instruction(code::MOVE, 1, 0, 0, index),
         instruction(code::MOVE, 2, 0, 0, 0),
@@ -188,7 +226,7 @@ fn program(index: c_int, frame: &[u8], count: &OwnedFd, variety: FrameVariety, s
         instruction(code::JUMP_GREATER_REGISTER, 4, 3, writes.len() as i16, 0),
     ];
     work.extend(writes);
-    work.splice(0..0, counted(count, vary, work.len() as i16));
+    work.splice(0..0, counted(count, vary.map(|vary| (vary, order)), work.len() as i16));
     let mut program = vec![instruction(code::MOVE_REGISTER, 6, 1, 0, 0)];
     if sent < SHARES {
         program.extend(thinning(count, sent));
@@ -246,9 +284,25 @@ fn element(map: &OwnedFd, index: i32) -> Vec<u64> {
     ]
 }
 
+/// Generates code that permutes the numbers of this many bits, in r7. Each step is a bijection: the multiplier is odd,
+/// and the shift moves high bits onto low ones only.
+fn scattering(bits: i32) -> [u64; 7] {
+    let multiply = instruction(code::MULTIPLY, 7, 0, 0, SCATTER);
+    let truncate = instruction(code::AND, 7, 0, 0, (1 << bits) - 1);
+    [
+        multiply,
+        truncate,
+        instruction(code::MOVE_REGISTER, 8, 7, 0, 0),
+        instruction(code::SHIFT_RIGHT, 8, 0, 0, bits / 2 + 1),
+        instruction(code::XOR_REGISTER, 7, 8, 0, 0),
+        multiply,
+        truncate,
+    ]
+}
+
 /// Generates code that counts an offered frame. If a field varies, r7 becomes its next value and r8 the complement, as
 /// written to the frame. If there is no count, the next `behind` instructions are skipped as well.
-fn counted(count: &OwnedFd, vary: Option<Vary>, behind: i16) -> Vec<u64> {
+fn counted(count: &OwnedFd, vary: Option<(Vary, ValueOrder)>, behind: i16) -> Vec<u64> {
     let mut found = vec![
         instruction(code::LOAD_U64, 7, 0, 0, 0),
         instruction(code::MOVE_REGISTER, 1, 7, 0, 0),
@@ -256,11 +310,14 @@ fn counted(count: &OwnedFd, vary: Option<Vary>, behind: i16) -> Vec<u64> {
         instruction(code::STORE_U64, 0, 1, 0, 0),
         instruction(code::MOVE_REGISTER, 9, 7, 0, 0),
     ];
-    if let Some(Vary { first, count: values, .. }) = vary {
-        let mask = (1 << values.clamp(1, 1 << 30).ilog2()) - 1;
+    if let Some((Vary { first, count: values, .. }, order)) = vary {
+        let bits = values.clamp(1, 1 << 30).ilog2() as i32;
+        // r7 = (the count, which increases) % values + first
+        found.push(instruction(code::AND, 7, 0, 0, (1 << bits) - 1));
+        if order == ValueOrder::Scattered {
+            found.extend(scattering(bits));
+        }
         found.extend([
-            // r7 = (the count, which increases) % values + first
-            instruction(code::AND, 7, 0, 0, mask),
             instruction(code::ADD, 7, 0, 0, first.cast_signed()),
             instruction(code::MOVE_REGISTER, 8, 7, 0, 0),
             instruction(code::XOR, 8, 0, 0, 0xffff),

@@ -7,12 +7,14 @@
 //!   without a system call per frame (some ten million per second and core).
 //! - [`Pace`] offers a given rate through any [`Port`](crate::Port), with given frames in a given order, for searching
 //!   the highest rate without loss.
-//! - [`Sink`] counts frames before the kernel's stack sees them, and drops them.
+//! - [`Sink`] counts frames before the kernel's stack sees them, or in the driver, and drops them.
 //! - [`ThroughputTest`] searches for the highest rate that a forwarder between two interfaces carries, and
 //!   [`measure_latency`] measures single frames at a light load.
+//! - [`RedirectOnly`] and [`HandWrittenRouter`] forward at XDP, as baselines: the first shows the cost of the path, the
+//!   second that of a router as programmers write it with the kernel's own tables.
 //! - [`Link`] reports whether an interface can carry frames, and their maximum [`payload_len`].
 //!
-//! `Flood` and `Sink` need root (CAP_NET_ADMIN and CAP_BPF). Like ports, they leave no state behind.
+//! `Flood`, `Sink` and the forwarders need root (CAP_NET_ADMIN and CAP_BPF). Like ports, they leave no state behind.
 
 mod flood;
 mod latency;
@@ -21,6 +23,8 @@ mod pace;
 mod rate_search;
 mod sink;
 mod throughput;
+mod xdp_redirect;
+mod xdp_router;
 
 pub use crate::interface::payload_len;
 pub use flood::{Flood, FrameMix, FrameVariety, Vary};
@@ -29,3 +33,5 @@ pub use link::Link;
 pub use pace::Pace;
 pub use sink::{Arrived, Sink};
 pub use throughput::{LoadError, LoadPath, LoadTrial, ThroughputTest, best_trial};
+pub use xdp_redirect::RedirectOnly;
+pub use xdp_router::{HandWrittenRouter, Ipv4Route, NextHop};

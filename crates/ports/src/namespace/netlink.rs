@@ -77,7 +77,12 @@ impl NetlinkRequest {
 
     /// Sends the request from the calling thread's namespace and waits for the kernel's acknowledgement.
     pub(super) fn send(self) -> io::Result<()> {
-        exchange(&socket(libc::NETLINK_ROUTE)?, self.bytes).map(drop)
+        self.send_through(&route_socket()?)
+    }
+
+    /// Sends the request through a socket of [`route_socket`] and waits for the kernel's acknowledgement.
+    pub(super) fn send_through(self, socket: &OwnedFd) -> io::Result<()> {
+        exchange(socket, self.bytes).map(drop)
     }
 
     /// Sends the request to generic netlink from the calling thread's namespace, and waits at most a second for each
@@ -164,6 +169,11 @@ fn verdict(answer: &[u8]) -> io::Result<()> {
         }
         _ => Err(io::Error::new(io::ErrorKind::InvalidData, "the kernel's answer is not an acknowledgement")),
     }
+}
+
+/// Opens a socket for interfaces and routes in the calling thread's namespace. This takes about as long as a request.
+pub(super) fn route_socket() -> io::Result<OwnedFd> {
+    socket(libc::NETLINK_ROUTE)
 }
 
 fn socket(protocol: c_int) -> io::Result<OwnedFd> {

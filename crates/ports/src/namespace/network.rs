@@ -5,7 +5,7 @@ use std::net::{IpAddr, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd};
 use std::time::{Duration, Instant};
 
-use super::netlink::NetlinkRequest;
+use super::netlink::{self, NetlinkRequest};
 use super::{Namespace, NamespaceError};
 use crate::interface::Interface;
 
@@ -190,17 +190,21 @@ impl Namespace {
     /// # Errors
     /// Returns an error if the gateway is not on any interface's network, or both are not of one family.
     pub fn add_route(&self, destination: IpAddr, prefix: u8, gateway: IpAddr) -> Result<(), NamespaceError> {
-        let what = format!("routing {destination}/{prefix} through {gateway}");
+        self.add_routes(&[(destination, prefix)], gateway)
+    }
+
+    /// Routes several destinations through one gateway, in order. Tens of thousands take less than a second.
+    ///
+    /// # Errors
+    /// As [`add_route`](Self::add_route). Routes before the one that failed stay.
+    pub fn add_routes(&self, destinations: &[(IpAddr, u8)], gateway: IpAddr) -> Result<(), NamespaceError> {
         let add = || {
-            // struct rtmsg: family, prefixes, service, table, protocol, scope, type, flags.
-            let (table, scope) = (libc::RT_TABLE_MAIN, libc::RT_SCOPE_UNIVERSE);
-            let head = [family(gateway), prefix, 0, 0, table, libc::RTPROT_STATIC, scope, libc::RTN_UNICAST];
-            let body: Vec<u8> = head.into_iter().chain([0; 4]).collect();
-            let request = NetlinkRequest::new(libc::RTM_NEWROUTE, CREATE, &body);
-            let request = if prefix == 0 { request } else { request.attribute(libc::RTA_DST, &octets(destination)) };
-            request.attribute(libc::RTA_GATEWAY, &octets(gateway)).send()
+            let failed = |(destination, prefix)| format!("routing {destination}/{prefix} through {gateway}");
+            let socket = netlink::route_socket().map_err(self.failed("opening a netlink socket".to_owned()))?;
+            let add = |to| route(to, gateway).send_through(&socket).map_err(self.failed(failed(to)));
+            destinations.iter().copied().try_for_each(add)
         };
-        self.enter(add)?.map_err(self.failed(what))
+        self.enter(add)?
     }
 
     /// Adds a permanent neighbour entry with an Ethernet address, so that no address resolution is needed.
@@ -235,6 +239,17 @@ impl Namespace {
         };
         self.enter(work)?.map_err(self.failed(format!("{what} {interface}")))
     }
+}
+
+/// Returns the request to route `destination`/`prefix` through `gateway`.
+fn route((destination, prefix): (IpAddr, u8), gateway: IpAddr) -> NetlinkRequest {
+    // struct rtmsg: family, prefixes, service, table, protocol, scope, type, flags.
+    let (table, scope) = (libc::RT_TABLE_MAIN, libc::RT_SCOPE_UNIVERSE);
+    let head = [family(gateway), prefix, 0, 0, table, libc::RTPROT_STATIC, scope, libc::RTN_UNICAST];
+    let body: Vec<u8> = head.into_iter().chain([0; 4]).collect();
+    let request = NetlinkRequest::new(libc::RTM_NEWROUTE, CREATE, &body);
+    let request = if prefix == 0 { request } else { request.attribute(libc::RTA_DST, &octets(destination)) };
+    request.attribute(libc::RTA_GATEWAY, &octets(gateway))
 }
 
 /// Opens a socket for interface queries.

@@ -39,6 +39,7 @@ use std::sync::Arc;
 
 pub use attachment::XdpAttachment;
 pub(crate) use open::open_all;
+pub(crate) use program::again_while_busy;
 pub use refused::NoXdp;
 
 use crate::frame::{Frame, Memory};

@@ -161,7 +161,7 @@ pub(super) fn tagging_program(index: c_int, rest: &[u64], flags: u32) -> Option<
 
 /// Retries while the result is `EBUSY`, for up to half a second: the kernel releases the resources of an ended program
 /// asynchronously.
-pub(super) fn again_while_busy<R>(mut attempt: impl FnMut() -> io::Result<R>) -> io::Result<R> {
+pub(crate) fn again_while_busy<R>(mut attempt: impl FnMut() -> io::Result<R>) -> io::Result<R> {
     const ATTEMPTS: u32 = 50;
     for _ in 1..ATTEMPTS {
         match attempt() {

@@ -18,11 +18,13 @@ pub const SUITE: Suite = Suite {
     tests: &[
         ("a flood reaches a sink whole", flood),
         ("the field of a flood counts", varied),
+        ("a scattered flood has every value once, in no order", scattered),
         ("a share of a flood has other bytes", mixed),
         ("a thinned flood sends its share", thinned),
         ("paced frames reach a sink through a wire", paced),
         ("trials and latencies between two interfaces count what arrives", measured),
         ("a sink leaves with its value", sink_ends),
+        ("a sink in the driver counts both kinds of frames", sink_in_driver),
         ("a link is as its interface and the other end are", link),
         ("what cannot be opened is named", missing),
     ],
@@ -118,6 +120,31 @@ fn varied(router: &Namespace) {
     assert!(batch.iter().all(|received| received[..] == frame(60)));
 }
 
+fn scattered(router: &Namespace) {
+    let hosts = Hosts::new(router);
+    let mut port = XdpPort::open("r1", XdpSettings::default()).unwrap();
+    for count in [1u32, 2, 64, 128] {
+        let vary = Vary { offset: 14, first: 0xa00_0100, count, balance: Some(20) };
+        let flood = hosts.h1.enter(|| Flood::scattered("eth0", &frame(60), vary, 64).unwrap()).unwrap();
+        hosts.h1.enter(|| flood.send(count).unwrap()).unwrap();
+        let mut batch: Vec<Frame> = Vec::new();
+        let deadline = Instant::now() + TEST_TIMEOUT;
+        while batch.len() < count as usize {
+            assert!(Instant::now() < deadline, "{} frames", batch.len());
+            port.receive_frames(&mut batch, 64).unwrap();
+            batch.retain(|frame| frame[12..14] == [0x88, 0xb5]);
+        }
+        let values: Vec<u32> =
+            batch.iter().map(|frame| u32::from_be_bytes([frame[14], frame[15], frame[16], frame[17]])).collect();
+        let sorted: BTreeSet<u32> = values.iter().copied().collect();
+        assert!(sorted.into_iter().eq(0xa00_0100..0xa00_0100 + count), "{values:x?}");
+        // Of a random order, one step in count leads to the next value.
+        let next = values.windows(2).filter(|pair| pair[0].abs_diff(pair[1]) == 1).count();
+        assert!(count < 64 || next <= 8, "{values:x?}");
+        assert!(batch.iter().all(|frame| frame[16] ^ frame[20] == 0xff && frame[17] ^ frame[21] == 0xff));
+    }
+}
+
 fn mixed(router: &Namespace) {
     let hosts = Hosts::new(router);
     let mut port = XdpPort::open("r1", XdpSettings::default()).unwrap();
@@ -202,6 +229,24 @@ fn sink_ends(router: &Namespace) {
     let sink = sink_at(&hosts.h1);
     send();
     assert_eq!(arrived(&sink, 1).frames, 1);
+}
+
+fn sink_in_driver(router: &Namespace) {
+    let hosts = Hosts::new(router);
+    let sink = hosts.h1.enter(|| Sink::open_in_driver("eth0")).unwrap().unwrap();
+    // With socket buffers, from the stack, and without, from a program.
+    let mut peer = AfPacketPort::open("r1").unwrap();
+    for len in [60, 1514] {
+        peer.send(&frame(len)).unwrap();
+    }
+    peer.flush().unwrap();
+    assert_eq!(arrived(&sink, 2), Arrived { frames: 2, bytes: 1574 });
+    Flood::new("r1", &frame(100), None).unwrap().send(64).unwrap();
+    assert_eq!(arrived(&sink, 66), Arrived { frames: 66, bytes: 7974 });
+    let error = hosts.h1.enter(|| Sink::open_in_driver("eth0")).unwrap().err().unwrap().to_string();
+    assert!(error.starts_with("attaching an XDP program on `eth0` failed"), "{error}");
+    drop(sink);
+    hosts.h1.enter(|| Sink::open_in_driver("eth0")).unwrap().unwrap();
 }
 
 fn link(router: &Namespace) {

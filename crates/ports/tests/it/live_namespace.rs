@@ -57,6 +57,16 @@ fn routed(_: &Namespace) {
     let message = Repr::Unreachable { code: 1, next_mtu: 0 };
     assert_eq!(ping(77), PingResult::IcmpError { from: [10, 0, 1, 254].into(), message });
     assert!(h1.ping([127, 0, 0, 1].into(), 1, Duration::ZERO).unwrap() == PingResult::Timeout);
+    let many: Vec<_> = (0..1000u16).map(|net| (ip([11, (net >> 8) as u8, net as u8, 0]), 24)).collect();
+    middle.add_routes(&many, ip([10, 0, 2, 1])).unwrap();
+    for to in [[11, 0, 0, 1], [11, 3, 231, 1]] {
+        h2.add_address("lo", ip(to), 32).unwrap();
+        let reply = h1.ping(to.into(), 1, TEST_TIMEOUT).unwrap();
+        assert!(matches!(reply, PingResult::Reply { ttl: 63, .. }), "{reply:?}");
+    }
+    let again = [(ip([12, 0, 0, 0]), 24), many[7]];
+    let error = middle.add_routes(&again, ip([10, 0, 2, 1])).unwrap_err().to_string();
+    assert!(error.starts_with("routing 11.0.7.0/24 through 10.0.2.1 in namespace `middle` failed"), "{error}");
 }
 
 fn cookies(_: &Namespace) {

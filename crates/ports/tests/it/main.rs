@@ -9,6 +9,7 @@ mod live_tap;
 mod live_trouble;
 mod live_xdp;
 mod live_xdp_features;
+mod live_xdp_router;
 mod live_xdp_stacks;
 mod live_xdp_trouble;
 
@@ -25,5 +26,6 @@ fn main() {
         live_xdp_trouble::SUITE,
         live_load::SUITE,
         live_redirect_losses::SUITE,
+        live_xdp_router::SUITE,
     ]);
 }
