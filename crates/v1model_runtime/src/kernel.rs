@@ -237,8 +237,13 @@ fn load(
     attachment: &XdpAttachment,
     is_gpl: bool,
 ) -> Result<(KernelProgram, usize), NotInKernel> {
-    let links =
-        Links { region: region.descriptor(), devices: devices.descriptor(), sockets, port: port.0, has_local_senders };
+    let links = Links {
+        region: region.descriptor(),
+        devices: devices.descriptor(),
+        sockets: attachment.sockets(),
+        port: port.0,
+        has_local_senders: attachment.has_local_senders(),
+    };
     let words = code.encode(&links, true).map_err(|error| NotInKernel::Program(error.to_string()))?;
     match attachment.load(&words, is_gpl) {
         Ok(program) => Ok((program, words.len())),

@@ -1,7 +1,7 @@
 //! Compares Triplane between two interfaces with a bare AF_XDP forwarder, the kernel's routing and Open vSwitch.
 //!
 //! ```text
-//! cargo bench -p triplane --bench live [-- [rounds=7] [seconds=0.5] [len=60] [only=rate|overload|latency|workers]
+//! cargo bench -p triplane --bench live [-- [rounds=7] [seconds=0.5] [len=60] [only=rate|overload|latency|workers|kernel]
 //!     [kinds=bare,triplane,...]]
 //! ```
 //!
@@ -12,6 +12,7 @@
 #[path = "../shared/figures.rs"]
 mod figures;
 mod forwarder;
+mod in_kernel;
 #[path = "../shared/load.rs"]
 mod load;
 mod measure;
@@ -97,6 +98,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     if settings.wants("latency") {
         latency(&settings, &network, &directory.0)?;
+    }
+    if settings.wants("kernel") {
+        in_kernel::compare(&settings, &network, &directory.0)?;
     }
     if settings.wants("workers") {
         workers::compare(&settings, &directory.0)?;

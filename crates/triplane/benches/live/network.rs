@@ -26,6 +26,8 @@ pub const ROUTER_MACS: [[u8; 6]; 2] = [[2, 0, 0, 0, 1, 0xfe], [2, 0, 0, 0, 2, 0x
 /// Frames go to 10.2.0.0/16; each /24 of it is a separate prefix.
 const NET: u32 = 0x0a02_0000;
 const PREFIXES: u32 = 256;
+/// Frames of the widest load go to 20.0.0.0/8: an address in each /24.
+const WIDE_NET: u32 = 0x1400_0000;
 
 /// The source, the router and the sink.
 pub struct Network {
@@ -78,17 +80,33 @@ impl Network {
     /// Starts a load out of the source, on a processor, or on those of this process: frames of `len` bytes, at
     /// `share`/64 of the rate that the kernel could send.
     pub fn load(&self, len: usize, share: u32, processor: Option<&str>) -> Result<Load, Box<dyn std::error::Error>> {
+        self.load_to(Destinations::Ascending, len, share, processor)
+    }
+
+    /// Starts a load to these destinations.
+    pub fn load_to(
+        &self,
+        destinations: Destinations,
+        len: usize,
+        share: u32,
+        processor: Option<&str>,
+    ) -> Result<Load, Box<dyn std::error::Error>> {
         let own = std::env::current_exe()?;
         let mut command = match processor {
             Some(processor) => pinned(&self.source, processor, &own)?,
             None => self.source.command(&own)?,
         };
-        Load::start(command.args([LOAD, &len.to_string(), &share.to_string()]))
+        Load::start(command.args([LOAD, &len.to_string(), &share.to_string(), destinations.name()]))
     }
 
     /// Opens a counter of the frames that arrive.
     pub fn sink(&self) -> Result<Sink, Box<dyn std::error::Error>> {
         Ok(self.sink.enter(|| Sink::open("eth0"))??)
+    }
+
+    /// Opens a counter of the frames that arrive, in the driver.
+    pub fn driver_sink(&self) -> Result<Sink, Box<dyn std::error::Error>> {
+        Ok(self.sink.enter(|| Sink::open_in_driver("eth0"))??)
     }
 
     /// Opens the interfaces of both hosts, for frames that this program sends.
@@ -98,25 +116,69 @@ impl Network {
     }
 }
 
-/// Runs the process of a load. Its arguments are the length of frames and their share of 64.
+/// The destinations of a load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Destinations {
+    /// The addresses of 256 prefixes, one after the other.
+    Ascending,
+    /// The same in an order without locality.
+    Scattered,
+    /// An address in each of 65,536 prefixes, in an order without locality.
+    Wide,
+}
+
+impl Destinations {
+    const ALL: [Destinations; 3] = [Destinations::Ascending, Destinations::Scattered, Destinations::Wide];
+
+    fn name(self) -> &'static str {
+        match self {
+            Destinations::Ascending => "ascending",
+            Destinations::Scattered => "scattered",
+            Destinations::Wide => "wide",
+        }
+    }
+
+    /// Returns the prefixes of 24 bits that all destinations are in.
+    pub fn prefixes(self) -> impl Iterator<Item = Ipv4Addr> {
+        let (first, count) = if self == Destinations::Wide { (WIDE_NET, 1 << 16) } else { (NET, PREFIXES) };
+        (0..count).map(move |net| Ipv4Addr::from(first + (net << 8)))
+    }
+}
+
+/// Runs the process of a load. Its arguments are the length of frames, their share of 64, and their destinations.
 pub fn run_load() -> Result<(), Box<dyn std::error::Error>> {
     let argument = |at| std::env::args().nth(at).and_then(|text| text.parse().ok()).ok_or("a number is missing");
-    load::run(&flood_here(argument(2)?, argument(3)? as u32)?)
+    let name = std::env::args().nth(4).unwrap_or_default();
+    let destinations = Destinations::ALL.into_iter().find(|one| one.name() == name).ok_or("no such destinations")?;
+    load::run(&flood_here(destinations, argument(2)?, argument(3)? as u32)?)
 }
 
 /// Returns a flood out of the source, as fast as the kernel generates it, for a process in the source's namespace. Only
 /// `share` of each 64 frames leave.
-fn flood_here(len: usize, share: u32) -> Result<Flood, PortError> {
-    let frame = frame(len, Ipv4Addr::from(NET), 0xffff);
+fn flood_here(destinations: Destinations, len: usize, share: u32) -> Result<Flood, PortError> {
     // The identification balances the address in the header's checksum.
-    let vary = Vary { offset: 30, first: NET, count: 1 << 16, balance: Some(18) };
-    Flood::thinned("eth0", &frame, Some(vary), share)
+    let narrow = Vary { offset: 30, first: NET, count: 1 << 16, balance: Some(18) };
+    let frame_to_net = || frame(len, Ipv4Addr::from(NET), 0xffff);
+    match destinations {
+        Destinations::Ascending => Flood::thinned("eth0", &frame_to_net(), Some(narrow), share),
+        Destinations::Scattered => Flood::scattered("eth0", &frame_to_net(), narrow, share),
+        Destinations::Wide => {
+            // The field begins in the last byte of the source address, whose middle bytes balance it.
+            let frame = frame_between(len, Ipv4Addr::new(10, 255, 255, 17), Ipv4Addr::from(WIDE_NET), 0);
+            let vary = Vary { offset: 29, first: 17 << 24 | WIDE_NET >> 8, count: 1 << 16, balance: Some(27) };
+            Flood::scattered("eth0", &frame, vary, share)
+        }
+    }
 }
 
 /// Returns a frame of `len` bytes from the source to an address beyond the router.
 pub fn frame(len: usize, to: Ipv4Addr, identification: u16) -> Vec<u8> {
+    frame_between(len, Ipv4Addr::new(10, 0, 1, 1), to, identification)
+}
+
+fn frame_between(len: usize, from: Ipv4Addr, to: Ipv4Addr, identification: u16) -> Vec<u8> {
     let payload = vec![0x5a; len.max(42) - 34];
-    let mut packet = ipv4::Repr::new(Ipv4Addr::new(10, 0, 1, 1), to, 17).packet(&payload);
+    let mut packet = ipv4::Repr::new(from, to, 17).packet(&payload);
     packet[4..6].copy_from_slice(&identification.to_be_bytes());
     packet[10..12].fill(0);
     let sum: u32 = packet[..20].chunks(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]]))).sum();
@@ -133,13 +195,19 @@ pub fn frame(len: usize, to: Ipv4Addr, identification: u16) -> Vec<u8> {
 
 /// Returns the entries of `examples/router`: every prefix, and the router's own addresses on both ports.
 pub fn entries() -> String {
+    entries_for(Destinations::Ascending, 0)
+}
+
+/// Does the same for the prefixes of these destinations. The first `elsewhere` of them lead to a port that does not
+/// exist.
+pub fn entries_for(destinations: Destinations, elsewhere: usize) -> String {
     let mac = |mac: [u8; 6]| mac.map(|byte| format!("{byte:02x}")).join(":");
-    let route = |net: u32| {
+    let route = |(at, prefix): (usize, Ipv4Addr)| {
         json!({
             "table": "RouterIngress.ipv4_lpm",
-            "match": { "hdr.ipv4.dst": [Ipv4Addr::from(NET + (net << 8)).to_string(), 24] },
+            "match": { "hdr.ipv4.dst": [prefix.to_string(), 24] },
             "action_name": "RouterIngress.forward",
-            "action_params": { "mac": mac(SINK_MAC), "port": 2 },
+            "action_params": { "mac": mac(SINK_MAC), "port": if at < elsewhere { 9 } else { 2 } },
         })
     };
     let port = |(port, own): (usize, &[u8; 6])| {
@@ -150,6 +218,7 @@ pub fn entries() -> String {
             "action_params": { "mac": mac(*own) },
         })
     };
-    let all: Vec<_> = (0..PREFIXES).map(route).chain(ROUTER_MACS.iter().enumerate().map(port)).collect();
+    let all: Vec<_> =
+        destinations.prefixes().enumerate().map(route).chain(ROUTER_MACS.iter().enumerate().map(port)).collect();
     json!({ "table_entries": all }).to_string()
 }

@@ -1,0 +1,209 @@
+//! Compares P4 in the kernel with hand-written programs at XDP, the kernel's routing, and the switch over AF_XDP.
+//!
+//! Frames have scattered destinations: ascending ones would find the prefixes of the last frame in the cache. They are
+//! counted and dropped in the driver of the last device, except where the device must not accept redirected frames;
+//! frames with socket buffers would cost more than any forwarder.
+
+use std::error::Error;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use p4runtime_client::{BlockingClient, ServerTarget, names};
+use p4runtime_proto::v1;
+use p4runtime_proto::v1::write_request::Atomicity;
+use ports::load::{HandWrittenRouter, Ipv4Route, NextHop, RedirectOnly};
+
+use crate::Settings;
+use crate::figures::{median, sorted};
+use crate::load::{self, Rate};
+use crate::network::{Destinations, Network, ROUTER_MACS, SINK_MAC, entries_for};
+use crate::process::{BenchProcess, pinned};
+
+/// Number of the 256 prefixes whose packets need the switch, for 1 % of the packets.
+const SLOW_PREFIXES: usize = 3;
+/// Address of the P4Runtime server in the router's namespace.
+const ADDRESS: &str = "127.0.0.1:9559";
+/// Time for which single writes are counted.
+const WRITING: Duration = Duration::from_secs(1);
+
+/// A forwarder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Row {
+    RedirectOnly,
+    HandWritten,
+    HandWrittenWide,
+    Kernel,
+    KernelWide,
+    KernelSlow,
+    Routing,
+    AfXdp,
+    AllSlow,
+}
+
+/// Every row, its name, and the rows that it is compared with: the least or greatest ratio.
+const ROWS: [(Row, &str, &[(Row, f64)]); 9] = [
+    (Row::RedirectOnly, "redirect only, at XDP", &[]),
+    (Row::HandWritten, "hand-written router, 256 prefixes", &[]),
+    (Row::HandWrittenWide, "hand-written router, 64 K prefixes", &[]),
+    (Row::Routing, "Linux kernel, routing, 256 prefixes", &[]),
+    (Row::AfXdp, "router.p4 over AF_XDP, 256 prefixes", &[]),
+    (
+        Row::Kernel,
+        "router.p4 in the kernel, 256 prefixes",
+        &[(Row::HandWritten, 0.9), (Row::RedirectOnly, 0.75), (Row::Routing, 2.5), (Row::AfXdp, 3.0)],
+    ),
+    (Row::KernelWide, "router.p4 in the kernel, 64 K prefixes", &[(Row::HandWrittenWide, 1.5)]),
+    (Row::KernelSlow, "the same, 1.2 % of packets by the switch", &[(Row::Kernel, 0.8)]),
+    (Row::AllSlow, "the same, all packets by the switch", &[(Row::AfXdp, 0.9)]),
+];
+
+/// What keeps a forwarder running.
+enum Running {
+    Routing,
+    Redirect(#[expect(dead_code, reason = "dropping it ends the forwarder")] RedirectOnly),
+    Router(#[expect(dead_code, reason = "dropping it ends the forwarder")] HandWrittenRouter),
+    Triplane(BenchProcess),
+}
+
+impl Row {
+    fn destinations(self) -> Destinations {
+        if matches!(self, Row::HandWrittenWide | Row::KernelWide) {
+            Destinations::Wide
+        } else {
+            Destinations::Scattered
+        }
+    }
+
+    fn start(self, network: &Network, directory: &Path) -> Result<Running, Box<dyn Error>> {
+        network.let_kernel_route(self == Row::Routing)?;
+        Ok(match self {
+            Row::Routing => Running::Routing,
+            Row::RedirectOnly => Running::Redirect(network.router.enter(|| RedirectOnly::attach("r1", "r2"))??),
+            Row::HandWritten | Row::HandWrittenWide => {
+                let hop = [NextHop { interface: "r2", source: ROUTER_MACS[1], destination: SINK_MAC }];
+                let route = |address| Ipv4Route { address, length: 24, next_hop: 0 };
+                let routes: Vec<_> = self.destinations().prefixes().map(route).collect();
+                Running::Router(network.router.enter(|| HandWrittenRouter::attach(&["r1"], &routes, &hop))??)
+            }
+            Row::Kernel | Row::KernelWide | Row::KernelSlow | Row::AfXdp | Row::AllSlow => {
+                let kind = if self == Row::AfXdp { "xdp:" } else { "kernel:" };
+                let entries = match self {
+                    Row::KernelWide => "wide.json",
+                    Row::KernelSlow => "slow.json",
+                    _ => "entries.json",
+                };
+                Running::Triplane(triplane(network, directory, kind, entries, &[])?)
+            }
+        })
+    }
+
+    /// Measures a round.
+    fn measure(self, settings: &Settings, network: &Network, directory: &Path) -> Result<Rate, Box<dyn Error>> {
+        let is_driver = !matches!(self, Row::AfXdp | Row::AllSlow);
+        let sink = if is_driver { network.driver_sink()? } else { network.sink()? };
+        let running = self.start(network, directory)?;
+        let mut load = network.load_to(self.destinations(), settings.len, 64, None)?;
+        let rate = load::rate(&mut load, &sink, settings.seconds, || None)?;
+        drop(load);
+        if let Running::Triplane(process) = running {
+            process.stop()?;
+        }
+        // The packets by the switch are those of a port that does not exist.
+        let lost = if self == Row::KernelSlow { SLOW_PREFIXES as f64 / 256.0 } else { 0.0 };
+        Ok(Rate { arrived: rate.arrived / (1.0 - lost), ..rate })
+    }
+}
+
+/// Starts the router with entries of a file.
+fn triplane(
+    network: &Network,
+    directory: &Path,
+    kind: &str,
+    entries: &str,
+    more: &[&str],
+) -> Result<BenchProcess, Box<dyn Error>> {
+    let mut command = pinned(&network.router, "1", Path::new(env!("CARGO_BIN_EXE_triplane")))?;
+    command.arg("run").arg(directory.join("router.p4")).arg("--entries").arg(directory.join(entries)).args(more);
+    command.args(["--json", "--port", &format!("1={kind}r1"), "--port", &format!("2={kind}r2")]);
+    BenchProcess::start(&mut command, "press Ctrl-C to stop")
+}
+
+/// Measures all rows and prints their ratios.
+pub fn compare(settings: &Settings, network: &Network, directory: &Path) -> Result<(), Box<dyn Error>> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/router/router.p4");
+    // The same router with room for all prefixes.
+    let source = std::fs::read_to_string(source)?.replace("size = 1024;", "size = 65536;");
+    std::fs::write(directory.join("router.p4"), source)?;
+    std::fs::write(directory.join("wide.json"), entries_for(Destinations::Wide, 0))?;
+    std::fs::write(directory.join("slow.json"), entries_for(Destinations::Ascending, SLOW_PREFIXES))?;
+    let mut rounds: Vec<Vec<Rate>> = Vec::new();
+    for _ in 0..settings.rounds {
+        let round = ROWS.iter().map(|(row, ..)| row.measure(settings, network, directory));
+        rounds.push(round.collect::<Result<_, _>>()?);
+    }
+    println!(
+        "\nin the kernel: forwarded of a flood, Mpps: median (least to most); ratios within rounds, with their bars"
+    );
+    let place = |row: Row| ROWS.iter().position(|(other, ..)| *other == row).expect("every row is listed");
+    for (at, (_, name, bars)) in ROWS.iter().enumerate() {
+        let rates = sorted(rounds.iter().map(|round| round[at].arrived));
+        let (middle, least, most) = (rates[rates.len() / 2], rates[0], rates[rates.len() - 1]);
+        println!("  {name:42} {middle:6.3} ({least:.3} to {most:.3})");
+        for (other, bar) in *bars {
+            let other = place(*other);
+            let ratio = median(rounds.iter().map(|round| round[at].arrived / round[other].arrived));
+            println!("    {ratio:5.2} of {} (bar {bar})", ROWS[other].1);
+        }
+    }
+    let writes: Vec<f64> =
+        (0..settings.rounds.min(3)).map(|_| writes(settings, network, directory)).collect::<Result<_, _>>()?;
+    println!("  single writes acknowledged a second, under a flood: {:.0} (bar 5000)", median(writes.into_iter()));
+    Ok(())
+}
+
+/// Returns the number of single writes that are acknowledged a second, one after the other, under a flood.
+fn writes(settings: &Settings, network: &Network, directory: &Path) -> Result<f64, Box<dyn Error>> {
+    network.router.set_up("lo")?;
+    network.let_kernel_route(false)?;
+    let _sink = network.driver_sink()?;
+    let process = triplane(network, directory, "kernel:", "entries.json", &["--p4runtime", ADDRESS])?;
+    let _load = network.load_to(Destinations::Scattered, settings.len, 64, None)?;
+    let rate = network.router.enter(count_writes)?.map_err(|error| error.to_string())?;
+    process.stop()?;
+    Ok(rate)
+}
+
+/// Inserts and deletes a route for a second, and returns the rate of writes.
+fn count_writes() -> Result<f64, Box<dyn Error + Send + Sync>> {
+    let target = ServerTarget::new(ADDRESS, None)?;
+    let client = BlockingClient::connect(&target, 1)?;
+    let (_stream, election) = client.become_primary(Some(1))?;
+    let info = client.pipeline_config()?.and_then(|config| config.p4info).ok_or("there is no pipeline")?;
+    let (table, _) = names::tables(&info).into_iter().find(|(_, name)| name.ends_with("ipv4_lpm")).ok_or("no table")?;
+    let action = info.actions.iter().find(|action| names::name(&action.preamble).ends_with("no_route"));
+    let action_id = names::id(&action.ok_or("no action")?.preamble);
+    let lpm = v1::field_match::Lpm { value: vec![10, 9, 0, 0], prefix_len: 16 };
+    let entry = v1::TableEntry {
+        table_id: names::id(&table.preamble),
+        r#match: vec![v1::FieldMatch {
+            field_id: table.match_fields[0].id,
+            field_match_type: Some(v1::field_match::FieldMatchType::Lpm(lpm)),
+        }],
+        action: Some(v1::TableAction {
+            r#type: Some(v1::table_action::Type::Action(v1::Action { action_id, params: Vec::new() })),
+        }),
+        ..Default::default()
+    };
+    let update = |kind: v1::update::Type| v1::Update {
+        r#type: kind.into(),
+        entity: Some(v1::Entity { entity: Some(v1::entity::Entity::TableEntry(entry.clone())) }),
+    };
+    let (begin, mut count) = (Instant::now(), 0);
+    while begin.elapsed() < WRITING {
+        for kind in [v1::update::Type::Insert, v1::update::Type::Delete] {
+            client.write(election, vec![update(kind)], Atomicity::ContinueOnError)?;
+            count += 1;
+        }
+    }
+    Ok(f64::from(count) / begin.elapsed().as_secs_f64())
+}
