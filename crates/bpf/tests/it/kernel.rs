@@ -98,3 +98,43 @@ fn the_router_in_the_kernel_is_the_router() {
     eprintln!("{} instructions processed", kernel.verified_instructions());
     assert!(kernel.verified_instructions() < 20_000, "{} instructions were processed", kernel.verified_instructions());
 }
+
+/// Returns a program with this many tables in a row, each with four actions.
+fn many_tables(count: u32) -> String {
+    let (mut tables, mut applications) = (String::new(), String::new());
+    for number in 0..count {
+        let actions: String = (0..4)
+            .map(|action| {
+                format!("action a{number}_{action}(bit<32> x) {{ meta.m = meta.m + x; hdr.h.b = meta.m; }}\n")
+            })
+            .collect();
+        tables += &format!(
+            "{actions}table t{number} {{ key = {{ meta.m: exact; hdr.h.a: exact; }} \
+             actions = {{ a{number}_0; a{number}_1; a{number}_2; a{number}_3; }} \
+             default_action = a{number}_0({number}); size = 64; }}\n"
+        );
+        applications += &format!("t{number}.apply();\n");
+    }
+    let program = include_str!("many_tables.p4");
+    program.replace("/* tables */", &tables).replace("/* applications */", &applications)
+}
+
+#[test]
+fn the_work_of_the_verifier_grows_with_the_tables_and_no_faster() {
+    let processed = |count: u32| {
+        let program = rig::compile_text(&many_tables(count), None).expect("a valid program");
+        let mut rig = Rig::new(&program, |_, _| ());
+        let begin = std::time::Instant::now();
+        let kernel = InKernel::load(&rig, 1).ok()?;
+        let elapsed = begin.elapsed();
+        let packet = [7; 40];
+        assert!(matches!(rig.packet(0, &packet), crate::rig::Way::Sent { .. }));
+        kernel.compare(&rig, 0, &packet);
+        eprintln!("{count} tables: {} instructions processed, {elapsed:?}", kernel.verified_instructions());
+        Some(kernel.verified_instructions())
+    };
+    let Some(fifty) = processed(50) else { return testing::skip("needs root") };
+    let hundred = processed(100).expect("it was possible a moment ago");
+    assert!(fifty <= 50_000, "{fifty} instructions for 50 tables of four actions");
+    assert!(hundred * 10 <= fifty * 22, "{hundred} for 100 tables, {fifty} for 50");
+}
