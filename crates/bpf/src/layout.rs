@@ -80,9 +80,9 @@ pub(crate) fn chain(table: &Table) -> Option<Vec<&Entry>> {
     Some(entries)
 }
 
-/// The places of a table.
+/// A table of the region: its search structure, and the offsets of its parts in the first copy, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct TableLayout {
+pub(crate) struct FlatTable {
     pub search: TableSearch,
     /// Maximum number of entries. Record 0 is that of the default action.
     pub capacity: u32,
@@ -94,7 +94,7 @@ pub(crate) struct TableLayout {
     pub counts: Option<u32>,
 }
 
-/// The places of everything in a region.
+/// Offsets of the parts of a region in bytes, and their sizes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegionLayout {
     pub(crate) options: KernelOptions,
@@ -103,13 +103,13 @@ pub struct RegionLayout {
     pub(crate) port_states: u32,
     pub(crate) received: u32,
     pub(crate) sent: u32,
-    /// Two counts for each place of a program: of drops by ingress, and by egress.
+    /// Two counts for each location of the program: of drops by ingress, and by egress.
     pub(crate) drops: u32,
-    pub(crate) places: u32,
+    pub(crate) loc_count: u32,
     pub(crate) errors: u32,
     pub(crate) error_count: u32,
     pub(crate) counters: BTreeMap<CounterId, (u32, u32)>,
-    pub(crate) tables: BTreeMap<TableId, TableLayout>,
+    pub(crate) tables: BTreeMap<TableId, FlatTable>,
     /// Tables that are not in the region.
     pub(crate) refused: BTreeMap<TableId, HandOverReason>,
     /// The first copy of the tables.
@@ -143,8 +143,8 @@ fn search(program: &Program, table: &Table, capacity: u32) -> Result<TableSearch
 /// [`sign_offset`].
 pub(crate) fn rule_elements(keys: &[Key]) -> Vec<RuleElement> {
     let element = |key: &Key| match key.kind {
-        MatchKind::Range => RuleElement::Between,
-        _ => RuleElement::Masked,
+        MatchKind::Range => RuleElement::Range,
+        _ => RuleElement::Ternary,
     };
     keys.iter().map(element).collect()
 }
@@ -178,8 +178,8 @@ impl RegionLayout {
         let gate = bytes.take(1)?;
         let ports = u64::from(options.ports);
         let (port_states, received, sent) = (bytes.take(ports)?, bytes.take(2 * ports)?, bytes.take(2 * ports)?);
-        let places = program.locs.len().max(1) as u32;
-        let drops = bytes.take(2 * u64::from(places))?;
+        let loc_count = program.locs.len().max(1) as u32;
+        let drops = bytes.take(2 * u64::from(loc_count))?;
         let error_count = program.errors.len() as u32;
         let errors = bytes.take(error_count.into())?;
         let mut counters = BTreeMap::new();
@@ -209,7 +209,7 @@ impl RegionLayout {
             received,
             sent,
             drops,
-            places,
+            loc_count,
             errors,
             error_count,
             counters,
@@ -221,12 +221,12 @@ impl RegionLayout {
         })
     }
 
-    /// Returns the places of a table, or the reason why it has none.
+    /// Returns the layout of a table, or the reason why it has none.
     fn table(
         program: &Program,
         table: &Table,
         bytes: &mut Allocator,
-    ) -> Result<Result<TableLayout, HandOverReason>, Unsupported> {
+    ) -> Result<Result<FlatTable, HandOverReason>, Unsupported> {
         let capacity = table.size.unwrap_or(DEFAULT_ENTRIES).max(table.entries.len() as u64);
         // A record and a slot take at least 64 bytes.
         let capacity = u32::try_from(capacity).unwrap_or(u32::MAX).min(MAX_BYTES / 64 + 1);
@@ -253,7 +253,7 @@ impl RegionLayout {
         }
         let counts = table.counter.map(|_| bytes.take(counts)).transpose()?;
         let (records, words) = (bytes.take(records)?, bytes.take(words as u64)?);
-        Ok(Ok(TableLayout { search, capacity, records, record_words, words, counts }))
+        Ok(Ok(FlatTable { search, capacity, records, record_words, words, counts }))
     }
 
     /// Returns the size of the region in bytes.

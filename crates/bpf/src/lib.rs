@@ -32,7 +32,7 @@ pub use disassemble::disassemble;
 pub use emit::{HandOver, HandOverReason, KernelCode, compile};
 pub use layout::{PAGE_BYTES, RegionLayout, Unsupported};
 pub use region::{CountSink, PortState, RegionCounts, set_port};
-pub use writer::{RegionWriter, UpdateError};
+pub use writer::{PacketWaits, RegionError, RegionWriter};
 
 use engine::Step;
 use ir::SlotId;

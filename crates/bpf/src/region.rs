@@ -68,8 +68,8 @@ impl<'r> RegionCounts<'r> {
     /// Returns the number of packets dropped by ingress (false) or egress (true) at each place of the program with
     /// drops.
     pub fn drops(&self) -> impl Iterator<Item = (bool, LocId, u64)> + use<'r> {
-        let (region, places, first) = (self.region, self.layout.places, self.layout.drops / 8);
-        let all = (0..2 * places).map(move |at| (at / places != 0, at % places, load(region, first + at)));
+        let (region, loc_count, first) = (self.region, self.layout.loc_count, self.layout.drops / 8);
+        let all = (0..2 * loc_count).map(move |at| (at / loc_count != 0, at % loc_count, load(region, first + at)));
         all.filter(|(_, _, count)| *count > 0).map(|(is_egress, at, count)| (is_egress, LocId::from_u32(at), count))
     }
 
@@ -95,7 +95,7 @@ impl<'r> RegionCounts<'r> {
     }
 }
 
-/// The receiver of counts that [`crate::RegionWriter::collect`] takes out of a region.
+/// The receiver of counts that [`crate::RegionWriter::collect_counts`] takes out of a region.
 pub trait CountSink {
     /// Packets that a port received, which were forwarded or dropped in the kernel.
     fn received(&mut self, port: u32, count: CounterValue);
@@ -121,10 +121,10 @@ pub(crate) fn take_counts(layout: &RegionLayout, region: &[AtomicU64], sink: &mu
             sink.sent(port, count);
         }
     }
-    for at in 0..2 * layout.places {
+    for at in 0..2 * layout.loc_count {
         let packets = take(region, layout.drops / 8 + at);
         if packets > 0 {
-            sink.dropped(at / layout.places != 0, LocId::from_u32(at % layout.places), packets);
+            sink.dropped(at / layout.loc_count != 0, LocId::from_u32(at % layout.loc_count), packets);
         }
     }
     let errors: u64 = (0..layout.error_count).map(|error| take(region, layout.errors / 8 + error)).sum();
@@ -149,7 +149,7 @@ pub(crate) fn take_pair(region: &[AtomicU64], first: u32, index: u32) -> Option<
 
 /// Takes a word, and leaves 0.
 fn take(region: &[AtomicU64], at: u32) -> u64 {
-    // Most are 0, and reading them costs least.
+    // Most words are 0, and a load is cheaper than an atomic exchange.
     if load(region, at) == 0 { 0 } else { region[at as usize].swap(0, Ordering::Relaxed) }
 }
 

@@ -1,7 +1,7 @@
 //! Keeps the tables of a region equal to those of the switch, and takes its counts.
 //!
-//! There are two copies of the tables. Packets use the one that the gate names; the writer changes the other, and then
-//! the gate. So a packet sees all changes between two calls of [`RegionWriter::update`], or none of them, and nothing
+//! The tables exist twice (the left-right technique of Ramalhete and Correia, 2013). Packets use the copy that the gate
+//! names; the writer changes the other, and then the gate. So a packet sees all changes between two calls of [`RegionWriter::update`], or none of them, and nothing
 //! changes below it.
 //!
 //! ```text
@@ -18,35 +18,30 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering, fence};
-use std::time::{Duration, Instant};
 
 use bits::Bits;
-use engine::{ActionCall, ActionSpec, EntryHandle, Objects, TableChange, TableEntry};
+use engine::{ActionCall, ActionSpec, ChangedEntry, EntryHandle, Objects, TableEntry};
 use ir::{Key, KeyValue, MatchKind, Program, Table, TableId};
-use tables::flat::{PrefixWriter, Rule};
+use tables::flat::{FlatRule, PrefixWriter};
 
-use crate::layout::{GATE_OPEN, RegionLayout, TableLayout, TableSearch, chain, rule_elements, sign_offset};
+use crate::layout::{FlatTable, GATE_OPEN, RegionLayout, TableSearch, chain, rule_elements, sign_offset};
 use crate::region::{CountSink, load, store, take_counts, take_pair};
-
-/// Maximum time for which an update waits for packets. A packet takes microseconds; only a processor that is suspended
-/// by a hypervisor takes longer.
-const MAX_WAIT: Duration = Duration::from_millis(50);
 
 /// The tables of a region cannot be brought up to date.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum UpdateError {
+pub enum RegionError {
     /// A table has more entries than the region has room for.
     #[error("the entries of the table `{table}` do not fit into the memory that is shared with the kernel")]
     TableFull {
         /// Name of the table.
         table: String,
     },
-    /// A packet does not end.
-    #[error("a processor has not ended a packet in the kernel for 50 ms")]
+    /// A packet that began before the last update still runs, so the other copy cannot be written.
+    #[error("a packet has not finished in the kernel in time")]
     Stuck,
 }
 
-/// What a copy has of an entry.
+/// An entry as it was written to a copy.
 #[derive(Clone, Debug)]
 struct WrittenEntry {
     handle: EntryHandle,
@@ -62,9 +57,9 @@ enum WrittenKey {
     Rule((i32, u32), Vec<[u64; 2]>),
 }
 
-/// What lookups of a table in one copy do not need.
+/// The writer's own record of a table in one copy. Lookups do not read it.
 #[derive(Clone, Debug, Default)]
-struct TableCopy {
+struct CopiedTable {
     prefixes: Option<PrefixWriter>,
     /// Entries by their number.
     entries: BTreeMap<u32, WrittenEntry>,
@@ -72,37 +67,50 @@ struct TableCopy {
 
 /// One of the two copies of the tables.
 #[derive(Debug, Default)]
-struct TablesCopy {
-    tables: BTreeMap<TableId, TableCopy>,
+struct RegionCopy {
+    tables: BTreeMap<TableId, CopiedTable>,
     /// Changes of the switch's tables that the copy does not have.
-    missed: BTreeSet<TableChange>,
+    missed: BTreeSet<ChangedEntry>,
 }
 
-/// The writer of a region's tables.
+/// Writes the tables of one region, and takes its counts. There is one for each region.
 #[derive(Debug)]
 pub struct RegionWriter {
     layout: RegionLayout,
-    copies: [TablesCopy; 2],
+    copies: [RegionCopy; 2],
     /// The copy that packets use.
     current: usize,
     is_open: bool,
     /// Epochs of processors that may still use the other copy.
     busy: Vec<(u32, u64)>,
+    waits: PacketWaits,
 }
+
+/// Waits a little for a packet to end. The argument is the number of calls before, for the same wait. Returns false to
+/// give up. A packet takes less than a microsecond; a processor that a hypervisor has suspended takes longer.
+pub type PacketWaits = fn(u64) -> bool;
 
 impl RegionWriter {
     /// Creates the writer of a blank region: all words 0.
-    pub fn new(layout: &RegionLayout) -> RegionWriter {
+    pub fn new(layout: &RegionLayout, waits: PacketWaits) -> RegionWriter {
         let copy = || {
-            let writer = |table: &TableLayout| match table.search {
+            let writer = |table: &FlatTable| match table.search {
                 TableSearch::Prefixes(shape) => Some(PrefixWriter::new(shape)),
                 _ => None,
             };
             let tables = layout.tables.iter();
-            let tables = tables.map(|(id, table)| (*id, TableCopy { prefixes: writer(table), ..TableCopy::default() }));
-            TablesCopy { tables: tables.collect(), missed: BTreeSet::new() }
+            let tables =
+                tables.map(|(id, table)| (*id, CopiedTable { prefixes: writer(table), ..CopiedTable::default() }));
+            RegionCopy { tables: tables.collect(), missed: BTreeSet::new() }
         };
-        RegionWriter { layout: layout.clone(), copies: [copy(), copy()], current: 0, is_open: false, busy: Vec::new() }
+        RegionWriter {
+            layout: layout.clone(),
+            copies: [copy(), copy()],
+            current: 0,
+            is_open: false,
+            busy: Vec::new(),
+            waits,
+        }
     }
 
     /// Returns the layout of the region.
@@ -118,18 +126,18 @@ impl RegionWriter {
     /// Writes all entries and default actions into the blank region, and opens the gate.
     ///
     /// # Errors
-    /// [`UpdateError::TableFull`]. The region is of no use then.
+    /// [`RegionError::TableFull`]. The region is of no use then.
     ///
     /// # Panics
     /// If the region is smaller than [`RegionLayout::bytes`].
-    pub fn fill(&mut self, region: &[AtomicU64], program: &Program, objects: &Objects) -> Result<(), UpdateError> {
+    pub fn fill(&mut self, region: &[AtomicU64], program: &Program, objects: &Objects) -> Result<(), RegionError> {
         let mut all = BTreeSet::new();
         for (id, table) in &self.layout.tables {
-            all.insert(TableChange::Default(*id));
+            all.insert(ChangedEntry::Default(*id));
             if table.search == TableSearch::Chain {
                 self.write_chain(*id, table, region, program).ok_or_else(|| full(program, *id))?;
             } else {
-                all.extend(objects.entry_numbers(*id).map(|number| TableChange::Entry(*id, number)));
+                all.extend(objects.entry_numbers(*id).map(|number| ChangedEntry::Entry(*id, number)));
             }
         }
         self.update(region, program, objects, &all, &mut NoCounts)
@@ -139,7 +147,7 @@ impl RegionWriter {
     /// begin from now on see all changes. Hits of entries that are replaced go to `sink`.
     ///
     /// # Errors
-    /// [`UpdateError`]. The gate is closed then, and all packets are handed over.
+    /// [`RegionError`]. The gate is closed then, and all packets are handed over.
     ///
     /// # Panics
     /// If the region is smaller than [`RegionLayout::bytes`].
@@ -148,9 +156,9 @@ impl RegionWriter {
         region: &[AtomicU64],
         program: &Program,
         objects: &Objects,
-        changes: &BTreeSet<TableChange>,
+        changes: &BTreeSet<ChangedEntry>,
         sink: &mut dyn CountSink,
-    ) -> Result<(), UpdateError> {
+    ) -> Result<(), RegionError> {
         for copy in &mut self.copies {
             copy.missed.extend(changes);
         }
@@ -191,12 +199,12 @@ impl RegionWriter {
     /// Waits until no packet runs that began before the last update or close.
     ///
     /// # Errors
-    /// [`UpdateError::Stuck`]
+    /// [`RegionError::Stuck`]
     ///
     /// # Panics
     /// If the region is smaller than [`RegionLayout::bytes`].
-    pub fn wait_for_packets(&mut self, region: &[AtomicU64]) -> Result<(), UpdateError> {
-        let begin = Instant::now();
+    pub fn wait_for_packets(&mut self, region: &[AtomicU64]) -> Result<(), RegionError> {
+        let mut waited = 0;
         loop {
             let mut busy = std::mem::take(&mut self.busy);
             busy.retain(|(cpu, epoch)| self.epoch(region, *cpu) == *epoch);
@@ -204,10 +212,10 @@ impl RegionWriter {
             if self.busy.is_empty() {
                 return Ok(());
             }
-            if begin.elapsed() > MAX_WAIT {
-                return Err(UpdateError::Stuck);
+            if !(self.waits)(waited) {
+                return Err(RegionError::Stuck);
             }
-            std::thread::yield_now();
+            waited += 1;
         }
     }
 
@@ -215,7 +223,7 @@ impl RegionWriter {
     ///
     /// # Panics
     /// If the region is smaller than [`RegionLayout::bytes`].
-    pub fn collect(&mut self, region: &[AtomicU64], sink: &mut dyn CountSink) {
+    pub fn collect_counts(&mut self, region: &[AtomicU64], sink: &mut dyn CountSink) {
         take_counts(&self.layout, region, sink);
         for (number, copy) in (0..).zip(&self.copies) {
             for (id, table) in &copy.tables {
@@ -236,19 +244,19 @@ impl RegionWriter {
         program: &Program,
         objects: &Objects,
         sink: &mut dyn CountSink,
-    ) -> Result<(), UpdateError> {
+    ) -> Result<(), RegionError> {
         let copy = &mut self.copies[number];
         let base = number as u32 * self.layout.copy_bytes;
         let entries = || {
             copy.missed.iter().filter_map(|change| match change {
-                TableChange::Entry(id, number) => Some((*id, *number, self.layout.tables.get(id)?)),
-                TableChange::Default(_) => None,
+                ChangedEntry::Entry(id, number) => Some((*id, *number, self.layout.tables.get(id)?)),
+                ChangedEntry::Default(_) => None,
             })
         };
-        // What is gone makes room for what is new.
+        // Removals come first: they make room for insertions.
         for (id, number, layout) in entries() {
             let table = copy.tables.get_mut(&id).expect("every table has its copy");
-            let at = At { id, layout, region, base };
+            let at = TableView { id, layout, region, base };
             if let Some(before) = table.entries.get(&number) {
                 let now = objects.entry_numbered(id, number);
                 if now.is_none_or(|(entry, handle)| {
@@ -260,21 +268,21 @@ impl RegionWriter {
         }
         for (id, number, layout) in entries() {
             let table = copy.tables.get_mut(&id).expect("every table has its copy");
-            let at = At { id, layout, region, base };
+            let at = TableView { id, layout, region, base };
             if let Some((entry, handle)) = objects.entry_numbered(id, number) {
                 at.insert(table, (number, &entry, handle), program).ok_or_else(|| full(program, id))?;
             }
         }
         let changed: BTreeSet<TableId> = entries().map(|(id, ..)| id).collect();
         for id in changed {
-            let at = At { id, layout: &self.layout.tables[&id], region, base };
+            let at = TableView { id, layout: &self.layout.tables[&id], region, base };
             at.write_rules(&copy.tables[&id], program);
         }
         for change in &copy.missed {
-            if let TableChange::Default(id) = change
+            if let ChangedEntry::Default(id) = change
                 && let Some(layout) = self.layout.tables.get(id)
             {
-                let at = At { id: *id, layout, region, base };
+                let at = TableView { id: *id, layout, region, base };
                 at.write_record(program, 0, objects.default_action(*id)).ok_or_else(|| full(program, *id))?;
             }
         }
@@ -283,9 +291,9 @@ impl RegionWriter {
     }
 
     /// Writes the records of constant entries, which the code compares.
-    fn write_chain(&self, id: TableId, layout: &TableLayout, region: &[AtomicU64], program: &Program) -> Option<()> {
+    fn write_chain(&self, id: TableId, layout: &FlatTable, region: &[AtomicU64], program: &Program) -> Option<()> {
         for base in [0, self.layout.copy_bytes] {
-            let at = At { id, layout, region, base };
+            let at = TableView { id, layout, region, base };
             for (number, entry) in (1..).zip(chain(&program.tables[id])?) {
                 let action = program.tables[id].actions.get(entry.action as usize)?.action;
                 at.write_record(program, number, &ActionCall { action, args: entry.args.clone() })?;
@@ -295,20 +303,20 @@ impl RegionWriter {
     }
 }
 
-fn full(program: &Program, table: TableId) -> UpdateError {
-    UpdateError::TableFull { table: program.tables[table].name.clone() }
+fn full(program: &Program, table: TableId) -> RegionError {
+    RegionError::TableFull { table: program.tables[table].name.clone() }
 }
 
 /// A table of one copy in a region.
-struct At<'r> {
+struct TableView<'r> {
     id: TableId,
-    layout: &'r TableLayout,
+    layout: &'r FlatTable,
     region: &'r [AtomicU64],
     /// Offset of the copy in bytes.
     base: u32,
 }
 
-impl<'r> At<'r> {
+impl<'r> TableView<'r> {
     /// Returns the words of the search.
     fn words(&self, count: usize) -> &'r [AtomicU64] {
         let first = (self.layout.words + self.base) as usize / 8;
@@ -316,7 +324,7 @@ impl<'r> At<'r> {
     }
 
     /// Removes an entry, and takes its hits.
-    fn remove(&self, table: &mut TableCopy, number: u32, sink: &mut dyn CountSink) {
+    fn remove(&self, table: &mut CopiedTable, number: u32, sink: &mut dyn CountSink) {
         let Some(entry) = table.entries.remove(&number) else { return };
         match (&self.layout.search, entry.key, &mut table.prefixes) {
             (TableSearch::Exact(shape), WrittenKey::Exact(key), _) => _ = shape.remove(self.words(shape.words()), &key),
@@ -335,7 +343,7 @@ impl<'r> At<'r> {
     /// Adds an entry, or gives it another action. `None` if there is no room.
     fn insert(
         &self,
-        table: &mut TableCopy,
+        table: &mut CopiedTable,
         (number, entry, handle): (u32, &TableEntry, EntryHandle),
         program: &Program,
     ) -> Option<()> {
@@ -362,12 +370,11 @@ impl<'r> At<'r> {
         Some(())
     }
 
-    /// Writes all rules, if the table is a list of rules. Rules that cannot be searched make the table one that packets
-    /// are handed over for.
-    fn write_rules(&self, table: &TableCopy, program: &Program) {
+    /// Writes all rules, if the table is a list of rules. Packets to a table that cannot be searched are handed over.
+    fn write_rules(&self, table: &CopiedTable, program: &Program) {
         let TableSearch::Rules(shape) = &self.layout.search else { return };
         let rule = |(number, entry): (&u32, &WrittenEntry)| match &entry.key {
-            WrittenKey::Rule(rank, pairs) => Some(Rule { rank: *rank, number: number + 1, pairs: pairs.clone() }),
+            WrittenKey::Rule(rank, pairs) => Some(FlatRule { rank: *rank, number: number + 1, pairs: pairs.clone() }),
             _ => None,
         };
         let kinds = rule_elements(&program.tables[self.id].keys);
@@ -390,7 +397,7 @@ impl<'r> At<'r> {
 }
 
 /// Returns the key of an entry as the search has it; `None` if the search cannot have it.
-fn key(layout: &TableLayout, table: &Table, entry: &TableEntry) -> Option<WrittenKey> {
+fn key(layout: &FlatTable, table: &Table, entry: &TableEntry) -> Option<WrittenKey> {
     match (&layout.search, &entry.keys[..]) {
         (TableSearch::Prefixes(_), [KeyValue::Lpm(value, length)]) => {
             Some(WrittenKey::Prefix(value.low_u64(), *length))

@@ -38,11 +38,11 @@ pub use algorithm::{Algorithms, CrcParams};
 pub use bit_string::BitString;
 pub use interpreter::{Ending, FUEL_BLOCKS, Interpreter, Now};
 pub use objects::{
-    ActionCall, ActionSpec, Applied, CELLS_PER_PAGE, Colour, CounterValue, DIRTY_PAGE, Dependency, EntryError,
-    EntryHandle, EntryStats, GroupMember, INLINE_USE_PACKET, INLINE_USE_WRITES, InlineArray, InlineDependency,
-    InlineRows, InlineWrite, Installed, LedgerChange, MAX_INLINE_USES, Meter, MeterConfig, MissingRow, OWNED_ROW,
-    Objects, PageStates, PageWrite, RECORD_ACTION, RECORD_HIT, RECORD_NO_ACTION, RowRefusal, RowState, RowWrite,
-    StateRow, TableChange, TableEntry, UNACKNOWLEDGED_ROW, USES_PLACE, WeightedCall, ZEROS_PLACE, inline_arrays,
+    ActionCall, ActionSpec, Applied, CELLS_PER_PAGE, ChangedEntry, Colour, CounterValue, DIRTY_PAGE, Dependency,
+    EntryError, EntryHandle, EntryStats, GroupMember, INLINE_USE_PACKET, INLINE_USE_WRITES, InlineArray,
+    InlineDependency, InlineRows, InlineWrite, Installed, LedgerChange, MAX_INLINE_USES, Meter, MeterConfig,
+    MissingRow, OWNED_ROW, Objects, PageStates, PageWrite, RECORD_ACTION, RECORD_HIT, RECORD_NO_ACTION, RowRefusal,
+    RowState, RowWrite, StateRow, TableEntry, UNACKNOWLEDGED_ROW, USES_PLACE, WeightedCall, ZEROS_PLACE, inline_arrays,
     record_places, use_time,
 };
 pub use packet::{HeaderState, PacketState, Preserved, Requested};

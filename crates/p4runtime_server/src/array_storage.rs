@@ -61,7 +61,7 @@ impl ServiceState {
         let piece = chunks[..chunks.len().min(PIECE_CHUNKS)].to_vec();
         let wanted = program.clone();
         let read = self.plane.run(move |plane| {
-            plane.switch.collect();
+            plane.switch.collect_counts();
             Arc::ptr_eq(plane.switch.program(), &wanted).then(|| read_piece(&piece, plane.switch))
         });
         // With another program the chunks mean nothing any more.
@@ -75,7 +75,7 @@ impl ServiceState {
     async fn record_query(&self, program: &Arc<Program>, query: LiveQuery) -> Result<(), Refusal> {
         let wanted = program.clone();
         let read = self.plane.run(move |plane| {
-            plane.switch.collect();
+            plane.switch.collect_counts();
             Arc::ptr_eq(plane.switch.program(), &wanted).then(|| query(plane.switch, plane.now.as_ns()))
         });
         if let Some(counters) = read.await? {

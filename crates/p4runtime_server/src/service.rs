@@ -388,7 +388,7 @@ impl ServiceState {
                 // Rows whose lease has ended are lost before they are read.
                 plane.switch.step(plane.now, &mut Vec::new(), plane.output);
             }
-            plane.switch.collect();
+            plane.switch.collect_counts();
             Arc::ptr_eq(plane.switch.program(), &program).then(|| query(plane.switch, plane.now.as_ns()))
         });
         answer.await?.ok_or_else(changed)

@@ -139,7 +139,7 @@ impl Op {
     /// Runs the operation.
     pub(crate) fn run(self, switch: &mut dyn SwitchControl) -> Result<Undo, EntryError> {
         if self.sets_counter() {
-            switch.collect();
+            switch.collect_counts();
         }
         match self {
             Op::InsertMulticast(id, _) if switch.multicast_groups().get(id).is_some() => Err(EntryError::Duplicate),

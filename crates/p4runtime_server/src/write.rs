@@ -94,7 +94,7 @@ impl WriteBatch {
         assert!(Arc::ptr_eq(switch.program(), &self.program), "the pipeline does not change during a write");
         if self.atomicity != Atomicity::ContinueOnError {
             // The counts of entries that are removed return if the write fails.
-            switch.collect();
+            switch.collect_counts();
         }
         let (mut steps, begin) = (0, self.set_elements);
         while !self.finished && steps + ((self.set_elements - begin) / ELEMENTS_AN_UPDATE) < count as u64 {

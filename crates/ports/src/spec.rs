@@ -16,7 +16,7 @@ const MAX_INTERFACE_NAME: usize = 15;
 /// 1=xdp:eth1            the interface eth1, through AF_XDP: faster and exclusive; else through AF_PACKET
 /// 1=xdp:eth1,copy       the same, with settings: copy, generic, busy_poll=MICROSECONDS
 /// 1=kernel:eth1         the same, and what the program can do in the kernel is done there: see docs/kernel.md
-/// 1=kernel:eth1,gpl     the same for a program that is offered under the GPL: VLAN tags beside frames are seen
+/// 1=kernel:eth1,gpl     the same for a program with a GPL-compatible licence: it sees stripped VLAN tags
 /// 1=tap:p4tap           a TAP device created for this run
 /// 1=in.pcap:out.pcap    frames from one capture file into another; either may be empty: 1=in.pcap: or 1=:out.pcap
 /// ```
@@ -114,6 +114,12 @@ pub enum SpecError {
         /// The given setting.
         setting: String,
     },
+    /// A setting that `kernel:` ports do not have.
+    #[error("unknown setting `{setting}` of a kernel: port: expected copy, gpl or busy_poll=MICROSECONDS")]
+    KernelSetting {
+        /// The given setting.
+        setting: String,
+    },
     /// A driver that does not exist.
     #[error(
         "unknown driver `{driver}`: expected kernel:INTERFACE, xdp:INTERFACE, af_packet:INTERFACE, tap:NAME or \
@@ -194,7 +200,10 @@ fn xdp_kind(text: &str, in_kernel: bool) -> Result<PortKind, SpecError> {
     let interface = interface(parts.next().unwrap_or_default())?;
     let mut settings = XdpSettings { in_kernel, ..XdpSettings::default() };
     for setting in parts {
-        let unknown = || SpecError::XdpSetting { setting: setting.to_owned() };
+        let unknown = || match in_kernel {
+            true => SpecError::KernelSetting { setting: setting.to_owned() },
+            false => SpecError::XdpSetting { setting: setting.to_owned() },
+        };
         match setting.split_once('=') {
             None if setting == "copy" => settings.copy = true,
             None if setting == "generic" && !in_kernel => settings.generic = true,

@@ -81,8 +81,8 @@ macro_rules! forward_control {
             self.$inner.summary()
         }
 
-        fn collect(&mut self) {
-            self.$inner.collect();
+        fn collect_counts(&mut self) {
+            self.$inner.collect_counts();
         }
 
         fn publish(&mut self) {

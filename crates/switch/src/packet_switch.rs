@@ -98,8 +98,8 @@ pub trait SwitchControl: Device + Any + Send {
     /// Sends every queued packet at once and removes all rates, before another program replaces this one.
     fn drain(&mut self, now: Time, output: &mut Vec<Frame>);
 
-    /// Adds what packets have counted outside the switch, in the kernel. Whoever reads or sets counters calls it first.
-    fn collect(&mut self) {}
+    /// Adds what packets have counted outside the switch, in the kernel. Call it before reading or setting counters.
+    fn collect_counts(&mut self) {}
 
     /// Publishes everything that was written since the last call: workers see all of it from their next batch on
     /// (RCU-style), and so do packets in the kernel. The control plane calls it before it acknowledges a write.

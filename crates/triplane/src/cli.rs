@@ -31,6 +31,10 @@ Ports:
   --port 1=xdp:eth1,busy_poll=50
                                busy-polls the device for up to 50 us instead of
                                waiting for interrupts; uses a full core
+  --port 1=kernel:eth1         runs the program in the kernel, at XDP; packets that
+                               need more take AF_XDP (also needs CAP_PERFMON)
+  --port 1=kernel:eth1,gpl     the same for a program with a GPL-compatible licence,
+                               which may see VLAN tags that were stripped from frames
   --port 1=tap:p4tap           a TAP device created for this run
   --port 1=in.pcap:out.pcap    reads one capture and writes another; either side
                                may be omitted: 1=in.pcap: or 1=:out.pcap
@@ -43,6 +47,8 @@ dropped, by reason.
 Privileges: root is not needed. Grant the command what its ports need to be opened:
   sudo setcap cap_net_raw+ep triplane                             interfaces
   sudo setcap cap_net_raw,cap_net_admin,cap_bpf+ep triplane       also xdp: and tap:
+  sudo setcap cap_net_raw,cap_net_admin,cap_bpf,cap_perfmon+ep triplane
+                                                                  also kernel:
 Once everything is open, the switch gives up all capabilities, also root's, and
 opens no other files than those of --state-dir (Landlock). docs/deployment.md has
 the table of capabilities and a systemd unit.
@@ -232,8 +238,8 @@ pub struct RunArgs {
     #[command(flatten)]
     pub program: Option<ProgramArgs>,
 
-    /// A port: NUMBER=INTERFACE, NUMBER=xdp:INTERFACE[,SETTING...], NUMBER=kernel:INTERFACE, NUMBER=tap:NAME, or
-    /// NUMBER=IN.pcap:OUT.pcap (either file may be omitted).
+    /// A port: NUMBER=INTERFACE, NUMBER=xdp:INTERFACE[,SETTING...], NUMBER=kernel:INTERFACE[,SETTING...],
+    /// NUMBER=tap:NAME, or NUMBER=IN.pcap:OUT.pcap (either file may be omitted).
     #[arg(short, long = "port", value_name = "N=WHAT", required = true)]
     pub ports: Vec<String>,
 
@@ -257,7 +263,7 @@ pub struct RunArgs {
     #[arg(long)]
     pub interpret: bool,
 
-    /// Whether `kernel:` ports run the program in the kernel.
+    /// When to run the program in the kernel on kernel: ports.
     #[arg(long, value_name = "WHEN", value_enum, default_value = "auto")]
     pub kernel: KernelMode,
 

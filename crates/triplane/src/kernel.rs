@@ -9,18 +9,17 @@ use v1model::Switch;
 use v1model_runtime::hooks;
 use v1model_runtime::kernel::{KernelPorts, KernelRun, KernelSummary, NotInKernel};
 
-use crate::cli::RunArgs;
 use crate::output::{Failure, Output, counted};
 
 /// Whether `kernel:` ports run the program in the kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum KernelMode {
-    /// Where that is possible; elsewhere they are AF_XDP ports, and a note gives the reason.
+    /// If possible; otherwise the switch processes all packets, and a note gives the reason.
     #[default]
     Auto,
-    /// Yes, or the run fails.
+    /// Always: fail if the program cannot run in the kernel on every kernel: port.
     Require,
-    /// No: they are AF_XDP ports.
+    /// Never: treat kernel: ports as AF_XDP ports.
     Off,
 }
 
@@ -30,61 +29,62 @@ fn is_kernel_port(spec: &PortSpec) -> bool {
 }
 
 /// Runs the program in the kernel on the ports that ask for it, and notes what does and what does not. Called before
-/// the process gives up its privileges.
+/// the process gives up its privileges. `obstacle` is the reason why no packet may be processed there, if the run has one.
 pub fn attach(
-    args: &RunArgs,
+    (mode, obstacle): (KernelMode, Option<&str>),
     specs: &[PortSpec],
-    is_placeholder: bool,
     config: &mut RunConfig<Switch>,
     output: &Output,
 ) -> Result<Option<KernelRun>, Failure> {
-    let is_wanted = args.kernel != KernelMode::Off && specs.iter().any(is_kernel_port);
+    let is_wanted = mode != KernelMode::Off && specs.iter().any(is_kernel_port);
     if !is_wanted {
         return Ok(None);
     }
-    let result = match obstacle(args, is_placeholder) {
+    let result = match obstacle {
         Some(obstacle) => Err(obstacle.to_owned()),
-        None => attach_ports(specs, config).map_err(|error| error.to_string()),
+        None => attach_ports(specs, config, output).map_err(|error| error.to_string()),
     };
     match result {
         Ok(run) => {
-            describe(args, specs, &run.summary, output)?;
+            describe(mode, specs, &run.summary, output)?;
             Ok(Some(run))
         }
-        Err(reason) if args.kernel == KernelMode::Require => {
+        Err(reason) if mode == KernelMode::Require => {
             Err(Failure::Environment(anyhow!("the program cannot run in the kernel: {reason}")))
         }
         Err(reason) => {
-            output.note(&format!("no packets are processed in the kernel, all by the switch: {reason}"));
+            output.note(&format!(
+                "the program does not run in the kernel, so the switch processes all packets: {reason}"
+            ));
             Ok(None)
         }
     }
 }
 
 /// Notes what runs in the kernel and what does not.
-fn describe(args: &RunArgs, specs: &[PortSpec], summary: &KernelSummary, output: &Output) -> Result<(), Failure> {
+fn describe(mode: KernelMode, specs: &[PortSpec], summary: &KernelSummary, output: &Output) -> Result<(), Failure> {
     output.note(&summary.to_string());
     for (port, name) in &summary.not_sent_to {
         output.note(&format!(
-            "port {port}: packets to `{name}` leave through AF_XDP: the device accepts no redirected frames; on a veth, \
-             `ethtool -K PEER gro on` at the other end lets it"
+            "port {port}: `{name}` does not accept redirected frames, so the switch sends all packets to it; if it is a \
+             veth, run `ethtool -K PEER gro on` for its peer"
         ));
     }
     if !summary.without_tags.is_empty() {
         let ports: Vec<String> = summary.without_tags.iter().map(ToString::to_string).collect();
         output.note(&format!(
-            "the program does not see VLAN tags that senders at port {} keep beside their frames: write \
-             N=kernel:INTERFACE,gpl if it is offered under the GPL, or see docs/kernel.md",
+            "on port {}, the program does not see VLAN tags that were stripped from frames (VLAN offload): write \
+             N=kernel:INTERFACE,gpl if its licence is GPL-compatible, or see docs/kernel.md",
             ports.join(", ")
         ));
     }
-    if !summary.counts_losses {
-        output.note("frames that a device loses after the kernel sent them are not counted: this kernel cannot");
+    if let Some(error) = &summary.losses_error {
+        output.note(&format!("frames that a device drops after a redirect are not counted: {error}"));
     }
     let is_in_kernel = |spec: &&PortSpec| summary.ports.iter().any(|(id, _)| id.0 == u32::from(spec.number));
     let others = specs.iter().filter(|spec| is_kernel_port(spec)).filter(|spec| !is_in_kernel(spec));
     let others: Vec<String> = others.map(|spec| spec.number.to_string()).collect();
-    match (&others[..], args.kernel) {
+    match (&others[..], mode) {
         ([], _) => Ok(()),
         (_, KernelMode::Require) => Err(Failure::Environment(anyhow!("--kernel require: {}", not_in_driver(&others)))),
         _ => {
@@ -95,23 +95,14 @@ fn describe(args: &RunArgs, specs: &[PortSpec], summary: &KernelSummary, output:
 }
 
 fn not_in_driver(ports: &[String]) -> String {
-    let (noun, verb) = if ports.len() == 1 { ("port", "does") } else { ("ports", "do") };
-    format!("{noun} {} {verb} not use AF_XDP in the driver, so the switch processes all its packets", ports.join(", "))
+    let (noun, verb, whose) = if ports.len() == 1 { ("port", "does", "its") } else { ("ports", "do", "their") };
+    let ports = ports.join(", ");
+    format!(
+        "{noun} {ports} {verb} not run XDP in the driver (native mode), so the switch processes all {whose} packets"
+    )
 }
 
-/// Returns the option with which no packet may be processed in the kernel.
-fn obstacle(args: &RunArgs, is_placeholder: bool) -> Option<&'static str> {
-    let obstacles = [
-        (is_placeholder, "there is no program yet, and a pipeline that a controller sets runs over AF_XDP"),
-        (args.tpp.is_some(), "--tpp executes programs in packets, which only the switch can"),
-        (args.store.is_some(), "--store replicates state, which only the switch can"),
-        (!args.memory.is_empty(), "--memory keeps tables in servers, which only the switch can ask"),
-        (args.interpret, "--interpret asks for the interpreter"),
-    ];
-    obstacles.into_iter().find(|(applies, _)| *applies).map(|(_, reason)| reason)
-}
-
-fn attach_ports(specs: &[PortSpec], config: &mut RunConfig<Switch>) -> Result<KernelRun, NotInKernel> {
+fn attach_ports(specs: &[PortSpec], config: &mut RunConfig<Switch>, output: &Output) -> Result<KernelRun, NotInKernel> {
     let mut kernel_ports = KernelPorts::default();
     let is_gpl = |spec: &PortSpec| matches!(&spec.kind, PortKind::Xdp { settings, .. } if settings.is_gpl);
     kernel_ports.set_gpl(specs.iter().any(is_gpl));
@@ -121,7 +112,9 @@ fn attach_ports(specs: &[PortSpec], config: &mut RunConfig<Switch>) -> Result<Ke
             kernel_ports.add(port.id, attachment);
         }
     }
-    let (hook, run) = kernel_ports.attach(&mut config.switch)?;
+    let live_output = *output;
+    let on_note = Box::new(move |note: &str| live_output.note(note));
+    let (hook, run) = kernel_ports.attach(&mut config.switch, on_note)?;
     config.hooks.push(hooks::kernel(hook));
     Ok(run)
 }
@@ -148,7 +141,7 @@ pub fn summary_text(report: &RunReport<Switch>) -> String {
     let all = in_kernel + by_switch;
     let share = if all == 0 { 0.0 } else { in_kernel as f64 * 100.0 / all as f64 };
     format!(
-        "{} in the kernel ({share:.1} %), {by_switch} by the switch\n",
+        "{} in the kernel ({share:.1} %), {by_switch} in the switch\n",
         counted(in_kernel as usize, "packet", "packets")
     )
 }

@@ -34,7 +34,7 @@ pub fn rows(socket: RowsSocket) -> Box<dyn Hook<ResilientSwitch<Switch>>> {
     Box::new(socket)
 }
 
-/// Boxes what keeps a program in the kernel.
+/// Boxes the hook of a program in the kernel.
 pub fn kernel(hook: KernelHook) -> Box<dyn Hook<Switch>> {
     Box::new(hook)
 }

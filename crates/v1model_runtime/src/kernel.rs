@@ -34,11 +34,11 @@ pub enum NotInKernel {
     #[error("every packet needs the switch (`triplane check --kernel` lists the places)")]
     NoPacket,
     /// No port has a driver that permits it.
-    #[error("no port uses AF_XDP in its driver")]
+    #[error("no `kernel:` port runs XDP in the driver (native mode)")]
     NoPort,
     /// The system refuses.
     #[error("{what}: {source}{}", if source.kind() == std::io::ErrorKind::PermissionDenied {
-        "; grant the program cap_bpf, cap_net_admin and cap_perfmon, or run it as root"
+        "; grant triplane cap_net_raw, cap_net_admin, cap_bpf and cap_perfmon with `setcap`, or run it as root"
     } else {
         ""
     })]
@@ -48,15 +48,28 @@ pub enum NotInKernel {
         /// The error.
         source: std::io::Error,
     },
-    /// The verifier refuses the code.
-    #[error("the kernel refuses the code: {reason}")]
-    Refused {
-        /// The last line of the verifier's log that says something.
+    /// The verifier rejects the code.
+    #[error("the BPF verifier rejects the program: {reason}")]
+    Rejected {
+        /// The last line of the verifier's log, without its statistics.
         reason: String,
     },
     /// The entries do not fit.
     #[error("{0}")]
-    Entries(#[from] bpf::UpdateError),
+    Entries(#[from] bpf::RegionError),
+}
+
+/// Waits for a packet to end, for some 50 ms in all.
+fn wait_for_packet(waited: u64) -> bool {
+    /// Number of waits without sleep: a packet takes less than a microsecond.
+    const YIELDS: u64 = 1000;
+    const SLEEPS: u64 = 50;
+    if waited < YIELDS {
+        std::thread::yield_now();
+    } else {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    waited < YIELDS + SLEEPS
 }
 
 fn system(what: &'static str) -> impl FnOnce(std::io::Error) -> NotInKernel {
@@ -70,7 +83,10 @@ pub struct KernelPorts {
     is_gpl: bool,
 }
 
-/// Counts the frames that are lost behind the code.
+/// Called with a note for the user, one sentence.
+pub type KernelNoteCallback = Box<dyn Fn(&str) + Send>;
+
+/// Counts the frames that are lost after a redirect.
 struct Losses {
     counters: RedirectLosses,
     /// The ports in the order of the counters, with what has been counted.
@@ -126,8 +142,8 @@ pub struct KernelSummary {
     pub memory_bytes: u32,
     /// Ports whose senders may keep VLAN tags beside frames, which the program does not see.
     pub without_tags: Vec<PortId>,
-    /// Whether frames are counted that devices lose after they were redirected.
-    pub counts_losses: bool,
+    /// The reason why frames that devices lose after a redirect are not counted, if they are not.
+    pub losses_error: Option<String>,
 }
 
 impl fmt::Display for KernelSummary {
@@ -151,11 +167,15 @@ impl KernelPorts {
     }
 
     /// Compiles the program of a switch and runs it on the ports. Returns the hook of the run, which is polled before
-    /// all others.
+    /// all others. `on_note` is called when packets stop running in the kernel, and when they do so again.
     ///
     /// # Errors
     /// [`NotInKernel`]. Nothing has changed then: all frames go to the switch.
-    pub fn attach(self, switch: &mut Switch) -> Result<(KernelHook, KernelRun), NotInKernel> {
+    pub fn attach(
+        self,
+        switch: &mut Switch,
+        on_note: KernelNoteCallback,
+    ) -> Result<(KernelHook, KernelRun), NotInKernel> {
         let code = compile(switch)?;
         if self.ports.is_empty() {
             return Err(NotInKernel::NoPort);
@@ -177,12 +197,13 @@ impl KernelPorts {
             verified_instructions: programs[0].0.verified_instructions(),
             memory_bytes: code.layout.bytes(),
             without_tags: self.ports_without_tags(),
-            counts_losses: false,
+            losses_error: None,
         };
         let region = Arc::new(region);
-        switch.attach_kernel(&code, region)?;
+        switch.attach_kernel(&code, region, wait_for_packet)?;
         let program = Arc::clone(switch.program());
-        let mut hook = KernelHook { ports: Vec::new(), checked: Time::ZERO, program, losses: None };
+        let mut hook =
+            KernelHook { ports: Vec::new(), checked: Time::ZERO, program, losses: None, failure: None, on_note };
         for (at, (port, attachment)) in (0..).zip(&self.ports) {
             let state = device_state(at, attachment);
             if state == PortState::Slow {
@@ -197,13 +218,14 @@ impl KernelPorts {
                 return Err(NotInKernel::System { what: "cannot attach the program", source });
             }
         }
-        // Kernels without type information do not count, and lose as much.
+        // A run without these counts is still correct: kernels without BTF lose the same frames uncounted.
         let interfaces: Vec<u32> = self.ports.iter().map(|(_, attachment)| attachment.index()).collect();
-        let losses = RedirectLosses::open(&interfaces).ok().map(|counters| {
+        let losses = RedirectLosses::open(&interfaces);
+        summary.losses_error = losses.as_ref().err().map(ToString::to_string);
+        let losses = losses.ok().map(|counters| {
             let ports = self.ports.iter().map(|(port, _)| (*port, [0; 2])).collect();
             Arc::new(Losses { counters, ports: Mutex::new(ports) })
         });
-        summary.counts_losses = losses.is_some();
         hook.losses = losses.clone();
         hook.ports = (0..).zip(self.ports).map(|(at, (port, attachment))| HookPort { at, port, attachment }).collect();
         Ok((hook, KernelRun { summary, losses }))
@@ -212,7 +234,7 @@ impl KernelPorts {
 
 impl KernelPorts {
     fn ports_without_tags(&self) -> Vec<PortId> {
-        let without = self.ports.iter().filter(|(_, attachment)| !self.is_gpl && attachment.keeps_tags());
+        let without = self.ports.iter().filter(|(_, attachment)| !self.is_gpl && attachment.restores_tags());
         without.map(|(port, _)| *port).collect()
     }
 }
@@ -252,7 +274,7 @@ fn load(
         }
         Err(rejected) => {
             let reason = rejected.log.lines().rev().find(|line| !line.starts_with("processed")).unwrap_or_default();
-            Err(NotInKernel::Refused { reason: reason.to_owned() })
+            Err(NotInKernel::Rejected { reason: reason.to_owned() })
         }
     }
 }
@@ -281,6 +303,27 @@ pub struct KernelHook {
     /// The program that was attached.
     program: Arc<ir::Program>,
     losses: Option<Arc<Losses>>,
+    /// The failure that was noted.
+    failure: Option<bpf::RegionError>,
+    on_note: KernelNoteCallback,
+}
+
+impl KernelHook {
+    /// Notes that packets stopped running in the kernel, or do so again.
+    fn note_failure(&mut self, switch: &Switch) {
+        if switch.kernel_failure() == self.failure.as_ref() {
+            return;
+        }
+        self.failure = switch.kernel_failure().cloned();
+        match &self.failure {
+            Some(error) => {
+                (self.on_note)(&format!(
+                    "no packets run in the kernel any more, the switch processes them all: {error}"
+                ));
+            }
+            None => (self.on_note)("packets run in the kernel again"),
+        }
+    }
 }
 
 impl Hook<Switch> for KernelHook {
@@ -296,6 +339,7 @@ impl Hook<Switch> for KernelHook {
         }
         // What other hooks and the worker changed: ports that were lost, for example.
         context.switch.publish();
+        self.note_failure(context.switch);
     }
 
     fn next_deadline(&self) -> Option<Time> {

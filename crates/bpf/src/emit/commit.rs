@@ -51,7 +51,7 @@ impl Emitter<'_> {
         // r4 = the length, for all counts
         self.load_word(R4, ScratchWord::LENGTH);
         self.count_received();
-        self.count_journal();
+        self.count_pending();
         self.count_error();
         let is_dropped = self.code.label();
         self.load_word(R1, ScratchWord::VERDICT);
@@ -147,7 +147,7 @@ impl Emitter<'_> {
         self.add_packet(R2);
     }
 
-    fn count_journal(&mut self) {
+    fn count_pending(&mut self) {
         for (word, counter) in std::mem::take(&mut self.counts) {
             let (first, size) = self.layout.counters[&counter];
             let is_none = self.code.label();
@@ -187,19 +187,19 @@ impl Emitter<'_> {
 
     /// Counts a drop at its place; places that the program does not have are the unknown one.
     fn count_drop(&mut self) {
-        let (is_known, places) = (self.code.label(), self.layout.places);
+        let (is_known, loc_count) = (self.code.label(), self.layout.loc_count);
         self.alu(Alu::Mov, R1, 0);
         if let Some(word) = self.pipeline.drop_site.and_then(|slot| self.read_slot(slot)) {
             self.load_word(R1, word);
         }
-        self.jump_if_number(Cond::Lt, R1, places.into(), is_known);
+        self.jump_if_number(Cond::Lt, R1, loc_count.into(), is_known);
         self.alu(Alu::Mov, R1, 0);
         self.bind(is_known);
         let is_by_ingress = self.code.label();
         self.push(Instruction::LoadAddress(R2, MapRef::Region, self.layout.drops));
         self.load_word(R3, ScratchWord::VERDICT);
         self.jump_if(Cond::Eq, R3, 1, is_by_ingress);
-        self.alu(Alu::Add, R1, places as i32);
+        self.alu(Alu::Add, R1, loc_count as i32);
         self.bind(is_by_ingress);
         self.alu(Alu::Lsh, R1, 3);
         self.alu(Alu::Add, R2, R1);

@@ -130,9 +130,9 @@ struct Emitter<'p> {
     drop: Label,
     /// Places of hand-overs by the number of the instruction that jumps.
     hand_overs: Vec<(usize, HandOver)>,
-    /// Counts of the journal: the word with the index plus 1, and the counter.
+    /// Counts of the pending counts: the word with the index plus 1, and the counter.
     counts: Vec<(ScratchWord, ir::CounterId)>,
-    /// Hits of the journal: the word with the number of the record, and the table.
+    /// Hits of the pending counts: the word with the number of the record, and the table.
     hits: Vec<(ScratchWord, TableId)>,
     /// Number of bytes that the parser has consumed at this place.
     cursor: u32,

@@ -1,7 +1,9 @@
-//! Hands over packets of a local stack whose TCP or UDP checksum is left to a card.
+//! Hands over packets of a local stack whose TCP or UDP checksum is left to a card
+//! (`CHECKSUM_PARTIAL`).
 //!
 //! The checksum field of such a packet holds the sum of the pseudo-header, as the switch's ports know (`ports::xdp`).
-//! In a finished packet this happens once in 65,536, and then nothing is lost: the switch decides. So the code here only
+//! A complete packet has this value by chance, once in 65,536; it is handed over, and the switch processes it correctly.
+//! So the code here only
 //! has to find every packet that the ports would find. It overwrites r0 to r4.
 
 use super::{Emitter, PACKET, PACKET_END, R0, R1, R2, R3, R4};
@@ -131,7 +133,7 @@ impl Emitter<'_> {
         self.alu(Alu::Add, R2, 40);
     }
 
-    /// Hands over if the checksum of the transport header is the folded sum in r1 and of the protocol in r3.
+    /// Hands over if the checksum field equals the folded sum of r1 and the protocol in r3.
     fn compare_checksum(&mut self, end: Label) {
         let (is_tcp, has_field) = (self.code.label(), self.code.label());
         self.jump_if(Cond::Eq, R3, TCP, is_tcp);

@@ -86,7 +86,7 @@ reasons! {
         "enter an `@atomic` section"
     SwitchValue "switch-value"
         "The time, or another value that only the switch knows."
-        "read the time"
+        "read the time, or another value that only the switch knows"
     Saturation "saturation"
         "A signed operation on 64 bits that saturates."
         "use a signed operation on 64 bits that saturates"

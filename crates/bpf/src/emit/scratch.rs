@@ -45,9 +45,9 @@ pub(super) struct Scratch {
     pub fields: BTreeMap<(HeaderId, u32), ScratchWord>,
     /// Validity of each header, and the place of its first byte plus 1.
     pub headers: BTreeMap<HeaderId, (ScratchWord, ScratchWord)>,
-    /// The first word of the journal. All words before the spilled values are cleared for each packet.
-    first_journal: u32,
-    /// Number of words reserved for the journal, and in use.
+    /// The first word of the pending counts. All words before the spilled values are cleared for each packet.
+    first_pending: u32,
+    /// Number of words reserved for pending counts, and in use.
     reserved: u32,
     used: u32,
     spills: u32,
@@ -66,10 +66,10 @@ impl Scratch {
         let fields = fields.filter(|(header, field)| is_narrow_field(program.layout(*header), *field));
         let fields = fields.map(|field| (*field, take())).collect();
         let headers = usage.headers.iter().map(|header| (*header, (take(), take()))).collect();
-        Scratch { slots, fields, headers, first_journal: next, reserved: 0, used: 0, spills: 0 }
+        Scratch { slots, fields, headers, first_pending: next, reserved: 0, used: 0, spills: 0 }
     }
 
-    /// Returns the words for another emission of the same code, whose journal is as long as this one's.
+    /// Returns the words for another emission of the same code, with as many pending counts as this one.
     pub fn again(&self) -> Scratch {
         Scratch { reserved: self.used, used: 0, spills: 0, ..self.clone() }
     }
@@ -77,29 +77,29 @@ impl Scratch {
     /// Returns a word for a spilled value.
     pub fn spill(&mut self, number: u32) -> ScratchWord {
         self.spills = self.spills.max(number + 1);
-        ScratchWord((self.first_journal + self.reserved + number).min(MAX_SCRATCH_WORDS))
+        ScratchWord((self.first_pending + self.reserved + number).min(MAX_SCRATCH_WORDS))
     }
 
-    /// Returns a new word of the journal.
-    pub fn journal_word(&mut self) -> ScratchWord {
+    /// Returns a new word of the pending counts.
+    pub fn pending_word(&mut self) -> ScratchWord {
         self.used += 1;
-        ScratchWord((self.first_journal + self.used - 1).min(MAX_SCRATCH_WORDS))
+        ScratchWord((self.first_pending + self.used - 1).min(MAX_SCRATCH_WORDS))
     }
 
     /// Returns the words that are cleared for each packet.
     pub fn cleared(&self) -> impl Iterator<Item = ScratchWord> + use<> {
-        let end = self.first_journal + self.reserved;
+        let end = self.first_pending + self.reserved;
         [ScratchWord::VERDICT].into_iter().chain((ScratchWord::FIRST..end.min(MAX_SCRATCH_WORDS)).map(ScratchWord))
     }
 
     /// Returns the number of words that the emission needs; `None` if they are too many.
     pub fn words(&self) -> Option<u32> {
-        let words = self.first_journal + self.used.max(self.reserved) + self.spills;
+        let words = self.first_pending + self.used.max(self.reserved) + self.spills;
         (words <= MAX_SCRATCH_WORDS).then_some(words)
     }
 
     /// Whether the emission used no more than the words that were reserved for it.
     pub fn fits(&self, words: u32) -> bool {
-        self.used <= self.reserved && self.first_journal + self.reserved + self.spills <= words
+        self.used <= self.reserved && self.first_pending + self.reserved + self.spills <= words
     }
 }

@@ -2,14 +2,14 @@
 
 use ir::{CounterId, Expr, Key, KeyValue, SlotId, TableId};
 use tables::flat::{
-    CHILD_BITS, CHILD_SHIFT, FlatExact, FlatPrefixes, FlatRules, NODE_BITS, NODE_WORDS, PROBES, RULES, RuleElement,
+    CHILD_BITS, CHILD_SHIFT, FlatExact, FlatPrefixes, FlatRules, MAX_RULES, NODE_BITS, NODE_WORDS, PROBES, RuleElement,
     UNSEARCHABLE, hash_step,
 };
 
 use super::scratch::ScratchWord;
 use super::{Emitter, HandOverReason, R0, R1, R2, R3, R4};
 use crate::asm::{AccessSize, Alu, Cond, Instruction, Label, Reg};
-use crate::layout::{TableLayout, TableSearch, chain, rule_elements, sign_offset};
+use crate::layout::{FlatTable, TableSearch, chain, rule_elements, sign_offset};
 
 impl Emitter<'_> {
     pub(super) fn table_problem(&self, table: TableId) -> Option<HandOverReason> {
@@ -23,7 +23,7 @@ impl Emitter<'_> {
     pub(super) fn apply(&mut self, table: TableId, hit: Option<SlotId>, action: Option<SlotId>, exit: Label) {
         let layout = self.layout.tables[&table];
         let program = self.program;
-        let record = self.scratch.journal_word();
+        let record = self.scratch.pending_word();
         self.search(table, &layout, record);
         if layout.counts.is_some() {
             self.hits.push((record, table));
@@ -86,7 +86,7 @@ impl Emitter<'_> {
     }
 
     /// Looks the key up and stores the number of the record.
-    fn search(&mut self, table: TableId, layout: &TableLayout, record: ScratchWord) {
+    fn search(&mut self, table: TableId, layout: &FlatTable, record: ScratchWord) {
         self.store_imm(record, 0);
         let words = self.spill_all(self.program.tables[table].keys.iter().map(|key| &key.expr));
         match layout.search {
@@ -201,7 +201,7 @@ impl Emitter<'_> {
             self.store_word(*word, R1);
         }
         self.load_table_address(R2, first);
-        self.alu(Alu::Mov, R3, RULES as i32);
+        self.alu(Alu::Mov, R3, MAX_RULES as i32);
         let (again, others, found, end) = (self.code.label(), self.code.label(), self.code.label(), self.code.label());
         self.push(Instruction::Load(AccessSize::B8, R1, R2, 0));
         self.number(R0, UNSEARCHABLE.into());
@@ -213,13 +213,13 @@ impl Emitter<'_> {
             let [low, high] = [8 + 16 * at, 16 + 16 * at];
             self.load_word(R4, *word);
             match kind {
-                RuleElement::Masked => {
+                RuleElement::Ternary => {
                     self.push(Instruction::Load(AccessSize::B8, R0, R2, high));
                     self.alu(Alu::And, R4, R0);
                     self.push(Instruction::Load(AccessSize::B8, R0, R2, low));
                     self.jump_if(Cond::Ne, R4, R0, others);
                 }
-                RuleElement::Between => {
+                RuleElement::Range => {
                     self.push(Instruction::Load(AccessSize::B8, R0, R2, low));
                     self.jump_if(Cond::Lt, R4, R0, others);
                     self.push(Instruction::Load(AccessSize::B8, R0, R2, high));
@@ -285,10 +285,10 @@ impl Emitter<'_> {
         }
     }
 
-    /// Enters a count into the journal.
+    /// Enters a count among the pending ones.
     pub(super) fn count(&mut self, counter: CounterId, index: &Expr) {
         let (_, size) = self.layout.counters[&counter];
-        let word = self.scratch.journal_word();
+        let word = self.scratch.pending_word();
         let is_outside = self.code.label();
         self.eval(index, 0);
         self.jump_if_number(Cond::Ge, R1, size.into(), is_outside);

@@ -12,7 +12,7 @@ use ir::KeyValue;
 use switch::{DropReason, PortId, SwitchControl, Time};
 use v1model::{Config, Switch};
 
-use crate::rig::{CPUS, links};
+use crate::rig::{CPUS, links, wait_for_packet};
 
 /// A switch of the router, and its code.
 struct Beside {
@@ -32,7 +32,7 @@ impl Beside {
         let code = bpf::compile(&program, &pipeline, KernelOptions { cpus: CPUS, ports: 8 }).expect("it is small");
         let region: Vec<AtomicU64> = (0..code.layout.bytes() / 8).map(|_| AtomicU64::new(0)).collect();
         let region = Arc::new(region);
-        switch.attach_kernel(&code, region.clone()).expect("the entries fit");
+        switch.attach_kernel(&code, region.clone(), wait_for_packet).expect("the entries fit");
         for port in 0..8 {
             let device = PortState::Fast { device: port + 10, max_frame: 1514 };
             switch.set_kernel_device(PortId(port), device);
@@ -104,7 +104,7 @@ fn counts_are_collected_once() {
     assert_eq!(beside.counted("port.0.rx.packets"), 0);
     let bytes = crate::router::packet_to([10, 0, 0, 1]).len() as u64;
     for _ in 0..2 {
-        beside.switch.collect();
+        beside.switch.collect_counts();
         assert_eq!((beside.counted("port.0.rx.packets"), beside.counted("port.0.rx.bytes")), (6, 6 * bytes));
         assert_eq!((beside.counted("port.3.tx.packets"), beside.counted("port.3.tx.bytes")), (5, 5 * bytes));
         let sites = beside.switch.drop_sites();

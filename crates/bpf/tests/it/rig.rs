@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bpf::asm::{Links, MapRef};
 use bpf::machine::{self, Environment, MachineFault, RunOutcome};
-use bpf::{CountSink, KernelCode, KernelOptions, PortState, RegionCounts, RegionWriter, UpdateError};
+use bpf::{CountSink, KernelCode, KernelOptions, PortState, RegionCounts, RegionError, RegionWriter};
 use compiler::Source;
 use engine::{CounterValue, EntryHandle, Objects};
 use ir::{CounterId, LocId, Program, TableId};
@@ -98,6 +98,12 @@ pub struct Rig {
     received: BTreeMap<u32, [u64; 2]>,
 }
 
+/// Waits for a packet that another thread runs.
+pub fn wait_for_packet(waited: u64) -> bool {
+    std::thread::yield_now();
+    waited < 1000
+}
+
 /// Returns the links with which the code of a port is encoded for the machine.
 pub fn links(port: u32) -> Links {
     Links { region: 3, devices: 4, sockets: 5, port, has_local_senders: false }
@@ -129,7 +135,7 @@ impl Rig {
             bpf::set_port(&compiled.layout, &region, port, state);
         }
         let mut references: Vec<Switch> = executors.iter().map(|executor| switch(*executor)).collect();
-        let mut writer = RegionWriter::new(&compiled.layout);
+        let mut writer = RegionWriter::new(&compiled.layout, wait_for_packet);
         writer.fill(&region, program, references[0].objects()).expect("the entries fit");
         references[0].objects_mut().record_changes();
         let code = (0..PORTS).map(|port| compiled.encode(&links(port), true).expect("code")).collect();
@@ -149,7 +155,7 @@ impl Rig {
     }
 
     /// Changes the tables of every switch, and then those of the region.
-    pub fn change(&mut self, write: impl Fn(&Program, &mut Objects)) -> Result<(), UpdateError> {
+    pub fn change(&mut self, write: impl Fn(&Program, &mut Objects)) -> Result<(), RegionError> {
         for switch in self.references.iter_mut().chain([&mut self.slow]) {
             write(&self.program, switch.objects_mut());
         }

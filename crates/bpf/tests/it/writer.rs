@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bits::Bits;
 use bpf::machine::{self, Environment};
-use bpf::{CountSink, KernelOptions, PortState, RegionWriter, UpdateError};
+use bpf::{CountSink, KernelOptions, PortState, RegionError, RegionWriter};
 use engine::{ActionCall, CounterValue, EntryHandle, Objects, TableEntry};
 use ir::{ActionId, CounterId, KeyValue, LocId, Program, TableId};
 use rng::SplitMix64;
@@ -128,11 +128,11 @@ fn hits_belong_to_the_entry_that_was_hit() {
     rig.packet(0, &packet(9));
     rig.packet(0, &packet(9));
     let mut counted = Hits::default();
-    rig.writer.collect(&rig.region, &mut counted);
+    rig.writer.collect_counts(&rig.region, &mut counted);
     counted.0.extend(&rig.hits.0);
     assert_eq!(counted.0.into_iter().collect::<Vec<_>>(), [((0, 1), 3), ((0, 2), 1), ((0, 3), 2)]);
     let mut again = Hits::default();
-    rig.writer.collect(&rig.region, &mut again);
+    rig.writer.collect_counts(&rig.region, &mut again);
     assert!(again.0.is_empty(), "counts are taken once");
 }
 
@@ -149,7 +149,7 @@ fn an_update_waits_for_packets_that_use_the_tables_it_changes() {
     // A packet is in the middle of its run: its tables stay as they are.
     rig.region[at].fetch_add(1, Ordering::Relaxed);
     rig.change(add(1)).expect("the other copy is free");
-    assert_eq!(rig.change(add(2)), Err(UpdateError::Stuck));
+    assert_eq!(rig.change(add(2)), Err(RegionError::Stuck));
     assert!(!rig.writer.is_open());
     rig.region[at].fetch_add(1, Ordering::Relaxed);
     assert_eq!(rig.packet(0, &packet(2)), Way::HandedOver, "the gate is closed");
@@ -176,7 +176,7 @@ fn a_table_without_room_closes_the_gate_until_there_is_room_again() {
     let add = |program: &Program, objects: &mut Objects| {
         objects.insert(exact(program).0, exact_entry(program, *last, 2)).expect("the switch has room");
     };
-    let full = UpdateError::TableFull { table: "MyIngress.exact_table".to_owned() };
+    let full = RegionError::TableFull { table: "MyIngress.exact_table".to_owned() };
     assert_eq!(rig.change(add), Err(full));
     assert_eq!(rig.packet(0, &packet(*last as u16)), Way::HandedOver);
     let remove = |program: &Program, objects: &mut Objects| {
@@ -211,7 +211,7 @@ fn a_packet_sees_all_changes_of_an_update_or_none() {
         bpf::set_port(&compiled.layout, &region, port, PortState::Fast { device: port, max_frame: 1514 });
     }
     let mut objects = Objects::new(&program);
-    let mut writer = RegionWriter::new(&compiled.layout);
+    let mut writer = RegionWriter::new(&compiled.layout, rig::wait_for_packet);
     objects.insert(exact(&program).0, exact_entry(&program, 7, 0)).expect("there is room");
     objects.insert(prefixes(&program).0, prefix_entry(&program, 0, 0, 0)).expect("there is room");
     writer.fill(&region, &program, &objects).expect("the entries fit");

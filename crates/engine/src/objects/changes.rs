@@ -8,10 +8,10 @@ use super::control::ControlChange;
 use super::{CounterValue, EntryHandle, Objects, TableEntry, ViewRole};
 use crate::tables::Handle;
 
-/// A change of a table that packets see. The table itself has its result.
+/// The part of a table that a write changed. The table has its present value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum TableChange {
-    /// The action of a miss is another one.
+pub enum ChangedEntry {
+    /// The default action was set.
     Default(TableId),
     /// The entry with this number was added, replaced or removed.
     Entry(TableId, u32),
@@ -24,7 +24,7 @@ impl Objects {
     }
 
     /// Takes the changes since the last call, each once. Empty before [`Objects::record_changes`].
-    pub fn take_changes(&mut self) -> BTreeSet<TableChange> {
+    pub fn take_changes(&mut self) -> BTreeSet<ChangedEntry> {
         self.changes.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
@@ -40,12 +40,12 @@ impl Objects {
         match change {
             ControlChange::Add(table, ..) => {
                 let next = writer.latest().tables[*table].entries.next_handle();
-                changes.insert(TableChange::Entry(*table, next.0));
+                changes.insert(ChangedEntry::Entry(*table, next.0));
             }
             ControlChange::Replace(table, handle, ..) | ControlChange::Take(table, handle) => {
-                changes.insert(TableChange::Entry(*table, handle.0));
+                changes.insert(ChangedEntry::Entry(*table, handle.0));
             }
-            ControlChange::Default(table, _) => _ = changes.insert(TableChange::Default(*table)),
+            ControlChange::Default(table, _) => _ = changes.insert(ChangedEntry::Default(*table)),
             _ => {}
         }
     }
@@ -55,7 +55,7 @@ impl Objects {
         self.control().tables[table].entries.handles().map(|handle| handle.0)
     }
 
-    /// Returns the entry with a number, and its lasting handle. `None` if there is none, and for tables whose entries
+    /// Returns the entry with a number, and its handle, which is not reused for later entries. `None` if there is none, and for tables whose entries
     /// lie in the memory of servers.
     pub fn entry_numbered(&self, table: TableId, number: u32) -> Option<(TableEntry, EntryHandle)> {
         let (state, handle) = (&self.control().tables[table], Handle(number));

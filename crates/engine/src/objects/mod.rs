@@ -43,7 +43,7 @@ use ::tables::publish::{RcuReader, RcuWriter};
 use cranelift_entity::PrimaryMap;
 use ir::{ActionId, CounterId, ProfileId, Program, TableId};
 
-pub use changes::TableChange;
+pub use changes::ChangedEntry;
 pub use counter::CounterValue;
 pub use entry::{ActionCall, ActionSpec, EntryError, TableEntry, WeightedCall};
 pub use inline_arrays::{
@@ -118,7 +118,7 @@ pub struct Objects {
     array_addresses: Vec<u64>,
     use_times: UseTimes,
     /// What the control plane changed, if that is recorded.
-    changes: Option<BTreeSet<TableChange>>,
+    changes: Option<BTreeSet<ChangedEntry>>,
 }
 
 /// The role of a view: the owner writes the control plane's state, workers read published versions of it.

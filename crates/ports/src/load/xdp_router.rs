@@ -84,7 +84,7 @@ struct RouterTables {
 
 impl HandWrittenRouter {
     /// Attaches to the drivers of `interfaces`; what they receive is routed. All interfaces are those of the calling
-    /// thread's network namespace. Of two routes with one prefix, the later counts.
+    /// thread's network namespace. Of two routes with the same prefix, the later one wins.
     ///
     /// The kernel drops each frame for an interface that does not
     /// [accept redirects](crate::accepts_redirects).

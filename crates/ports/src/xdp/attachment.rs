@@ -9,7 +9,8 @@ use super::program::{Redirect, tagging_program};
 use crate::interface::Interface;
 use crate::{KernelProgram, ProgramRejected};
 
-/// The program of an AF_XDP port in the kernel. It is detached when the port and all values of this kind are dropped.
+/// A handle to the program of an AF_XDP port in the kernel. The program is detached when the port and all its handles
+/// are dropped.
 #[derive(Clone)]
 pub struct XdpAttachment {
     redirect: Arc<Redirect>,
@@ -40,7 +41,7 @@ impl XdpAttachment {
         &self.interface
     }
 
-    /// Returns the number of the interface.
+    /// Returns the index of the interface (ifindex).
     pub fn index(&self) -> u32 {
         self.index
     }
@@ -60,19 +61,19 @@ impl XdpAttachment {
         self.has_local_senders
     }
 
-    /// Whether VLAN tags that are kept beside frames, by a card or by a stack behind a veth, are put into them until
-    /// another program runs.
-    pub fn keeps_tags(&self) -> bool {
-        self.redirect.keeps_tags
+    /// Whether the port's own program puts VLAN tags that were stripped (VLAN offload) back into frames. Programs loaded
+    /// by [`load`](Self::load) do so only if `is_gpl`.
+    pub fn restores_tags(&self) -> bool {
+        self.redirect.restores_tags
     }
 
-    /// Loads a program for the port. One that is offered under the GPL may ask the driver for VLAN tags beside frames,
-    /// so if the port [keeps tags](XdpAttachment::keeps_tags), they are put into the frames first.
+    /// Loads a program for the port. One with a GPL-compatible licence may ask the driver for VLAN tags that were stripped
+    /// from frames, so if the port [restores them](XdpAttachment::restores_tags), they are put into the frames first.
     ///
     /// # Errors
     /// [`ProgramRejected`] with the verifier's log.
     pub fn load(&self, program: &[u64], is_gpl: bool) -> Result<KernelProgram, ProgramRejected> {
-        let may_ask = is_gpl && self.keeps_tags();
+        let may_ask = is_gpl && self.restores_tags();
         match may_ask.then(|| tagging_program(self.index.cast_signed(), program, 0)).flatten() {
             Some(loaded) => Ok(KernelProgram::new(loaded)),
             None => KernelProgram::load(program),

@@ -36,7 +36,7 @@ const RX_QUEUE_INDEX: i16 = 16;
 pub(super) struct Redirect {
     pub(super) attach: Attach,
     /// Whether VLAN tags beside frames are put into them.
-    pub(super) keeps_tags: bool,
+    pub(super) restores_tags: bool,
     sockets: OwnedFd,
     /// The attachment lasts as long as the descriptor is open.
     link: OwnedFd,
@@ -56,9 +56,9 @@ impl Redirect {
             result => result,
         };
         let loaded = loaded.map_err(NoXdp::at("loading the XDP program"))?;
-        let attached = |loaded: &OwnedFd, attach, keeps_tags| {
+        let attached = |loaded: &OwnedFd, attach, restores_tags| {
             let link = again_while_busy(|| bpf::attach_xdp(loaded.as_fd(), index, attach))?;
-            Ok::<_, io::Error>((attach, keeps_tags, link))
+            Ok::<_, io::Error>((attach, restores_tags, link))
         };
         let tagging = if generic { None } else { tagging_program(index, &program, bpf::HAS_FRAGS) };
         let is_final = |result: &io::Result<_>| match result {
@@ -77,7 +77,7 @@ impl Redirect {
             result = attached(&loaded, Attach::Generic, false);
         }
         match result {
-            Ok((attach, keeps_tags, link)) => Ok(Redirect { attach, keeps_tags, sockets, link }),
+            Ok((attach, restores_tags, link)) => Ok(Redirect { attach, restores_tags, sockets, link }),
             Err(error) if matches!(error.raw_os_error(), Some(libc::EBUSY | libc::EEXIST)) => Err(NoXdp::Occupied),
             Err(error) => Err(NoXdp::at("attaching the XDP program")(error)),
         }
@@ -96,7 +96,7 @@ impl Redirect {
         self.sockets.as_raw_fd()
     }
 
-    /// Replaces the program, without a packet between the two that sees neither.
+    /// Replaces the program. Every packet runs the old program or the new one.
     pub(super) fn replace(&self, program: BorrowedFd<'_>) -> io::Result<()> {
         bpf::update_link(self.link.as_fd(), program)
     }

@@ -110,7 +110,7 @@ fn vlan_beside(router: &Namespace) {
     let hosts = Hosts::new(router);
     know_each_other(&hosts);
     let mut port = open("r1");
-    if !port.keeps_tags() {
+    if !port.restores_tags() {
         return testing::optional("this kernel does not tell XDP programs about VLAN tags");
     }
     let receive = |port: &mut XdpPort, wanted: &dyn Fn(&Frame) -> bool| {
@@ -140,7 +140,7 @@ fn vlan_beside(router: &Namespace) {
 /// VLAN interfaces leave their tags beside the frame, for the card to put them in.
 fn vlan_tcp(router: &Namespace) {
     let hosts = Hosts::new(router);
-    if !open("r1").keeps_tags() {
+    if !open("r1").restores_tags() {
         return testing::optional("this kernel does not tell XDP programs about VLAN tags");
     }
     for (host, number) in [(&hosts.h1, 1), (&hosts.h2, 2)] {

@@ -17,7 +17,7 @@ mod rules;
 
 pub use exact::{FlatExact, PROBES, hash_step};
 pub use prefixes::{CHILD_BITS, CHILD_SHIFT, FlatPrefixes, NODE_BITS, NODE_WORDS, PrefixWriter};
-pub use rules::{FlatRules, RULES, Rule, RuleElement, UNSEARCHABLE};
+pub use rules::{FlatRule, FlatRules, MAX_RULES, RuleElement, UNSEARCHABLE};
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,5 +1,5 @@
-//! Implements a list of rules, which a lookup compares one by one in the order of their rank. For ternary keys, ranges,
-//! and prefixes beside other elements.
+//! A list of rules in descending order of rank, searched linearly. It serves ternary, range and optional keys, and
+//! prefixes beside other key elements.
 //!
 //! ```text
 //! table: | number of rule 1 | pair of each element | number of rule 2 | ... | 0
@@ -11,40 +11,41 @@ use std::sync::atomic::AtomicU64;
 use super::{FlatFull, load, store};
 
 /// Maximum number of rules.
-pub const RULES: usize = 64;
+pub const MAX_RULES: usize = 64;
 
-/// The number of a table whose rules are too many, or whose order is not known: it replaces the first one.
+/// Takes the place of the first rule's number in a table that cannot be searched: it has more than [`MAX_RULES`] rules,
+/// or two overlapping ones of one rank.
 pub const UNSEARCHABLE: u32 = u32::MAX;
 
-/// How a pair of words matches an element of a key.
+/// The comparison of an element of a key with the two words of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RuleElement {
     /// A value and a mask: the element under the mask is the value.
-    Masked,
+    Ternary,
     /// The least and the greatest value, unsigned.
-    Between,
+    Range,
 }
 
 impl RuleElement {
     fn matches(self, [first, second]: [u64; 2], word: u64) -> bool {
         match self {
-            RuleElement::Masked => word & second == first,
-            RuleElement::Between => (first..=second).contains(&word),
+            RuleElement::Ternary => word & second == first,
+            RuleElement::Range => (first..=second).contains(&word),
         }
     }
 
     /// Whether some word matches both pairs.
     fn overlap(self, [a, a_second]: [u64; 2], [b, b_second]: [u64; 2]) -> bool {
         match self {
-            RuleElement::Masked => (a ^ b) & a_second & b_second == 0,
-            RuleElement::Between => a.max(b) <= a_second.min(b_second),
+            RuleElement::Ternary => (a ^ b) & a_second & b_second == 0,
+            RuleElement::Range => a.max(b) <= a_second.min(b_second),
         }
     }
 }
 
 /// A rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rule {
+pub struct FlatRule {
     /// The priority, and then the total length of prefixes: the higher one wins.
     pub rank: (i32, u32),
     /// The number of the entry, neither 0 nor [`UNSEARCHABLE`].
@@ -72,31 +73,31 @@ impl FlatRules {
 
     /// Returns the number of words of a table.
     pub fn words(&self) -> usize {
-        RULES * self.rule_words() + 1
+        MAX_RULES * self.rule_words() + 1
     }
 
     /// Writes all rules.
     ///
     /// # Errors
-    /// [`FlatFull`] if there are more than [`RULES`], or two of one rank match the same key. Every lookup finds
+    /// [`FlatFull`] if there are more than [`MAX_RULES`], or two of one rank match the same key. Every lookup finds
     /// [`UNSEARCHABLE`] then.
     ///
     /// # Panics
     /// If a rule or the table does not fit the shape.
-    pub fn write(&self, words: &[AtomicU64], kinds: &[RuleElement], mut rules: Vec<Rule>) -> Result<(), FlatFull> {
+    pub fn write(&self, words: &[AtomicU64], kinds: &[RuleElement], mut rules: Vec<FlatRule>) -> Result<(), FlatFull> {
         assert!(words.len() == self.words() && kinds.len() == self.elements, "table and kinds fit the shape");
         rules.sort_by_key(|rule| std::cmp::Reverse(rule.rank));
-        let overlap = |a: &Rule, b: &Rule| {
+        let overlap = |a: &FlatRule, b: &FlatRule| {
             kinds.iter().zip(a.pairs.iter().zip(&b.pairs)).all(|(kind, (a, b))| kind.overlap(*a, *b))
         };
-        // A table that is refused anyway is not compared: rules are many then.
+        // Checked only if the number of rules is permitted: the comparison is quadratic.
         let is_unordered = || {
             rules.iter().enumerate().any(|(at, rule)| {
                 let mut equal = rules[at + 1..].iter().take_while(|other| other.rank == rule.rank);
                 equal.any(|other| overlap(rule, other))
             })
         };
-        if rules.len() > RULES || is_unordered() {
+        if rules.len() > MAX_RULES || is_unordered() {
             store(words, 0, UNSEARCHABLE.into());
             return Err(FlatFull);
         }
@@ -122,7 +123,7 @@ impl FlatRules {
     /// If the key or the table does not fit the shape.
     pub fn lookup(&self, words: &[AtomicU64], kinds: &[RuleElement], key: &[u64]) -> u32 {
         assert!(words.len() == self.words() && kinds.len() == self.elements && key.len() == self.elements, "they fit");
-        for rule in 0..RULES {
+        for rule in 0..MAX_RULES {
             let first = rule * self.rule_words();
             let number = load(words, first) as u32;
             if matches!(number, 0 | UNSEARCHABLE) {
@@ -142,13 +143,13 @@ mod tests {
     use super::*;
     use rng::SplitMix64;
 
-    const KINDS: [RuleElement; 3] = [RuleElement::Masked, RuleElement::Between, RuleElement::Masked];
+    const KINDS: [RuleElement; 3] = [RuleElement::Ternary, RuleElement::Range, RuleElement::Ternary];
 
-    fn random_rule(rng: &mut SplitMix64, number: u32) -> Rule {
+    fn random_rule(rng: &mut SplitMix64, number: u32) -> FlatRule {
         let mask = rng.below(16);
         let low = rng.below(16);
         let pairs = vec![[rng.below(16) & mask, mask], [low, low + rng.below(6)], [0, 0]];
-        Rule { rank: (rng.below(4) as i32, rng.below(3) as u32), number, pairs }
+        FlatRule { rank: (rng.below(4) as i32, rng.below(3) as u32), number, pairs }
     }
 
     #[test]
@@ -158,11 +159,12 @@ mod tests {
         let mut rng = SplitMix64::new(9);
         let (mut found, mut refused) = (0, 0);
         for _ in 0..2000 {
-            let rules: Vec<Rule> = (0..rng.below(8) as u32).map(|number| random_rule(&mut rng, number + 1)).collect();
+            let rules: Vec<FlatRule> =
+                (0..rng.below(8) as u32).map(|number| random_rule(&mut rng, number + 1)).collect();
             let written = shape.write(&words, &KINDS, rules.clone());
             for _ in 0..20 {
                 let key = [rng.below(16), rng.below(22), rng.below(3)];
-                let is_match = |rule: &&Rule| (0..3).all(|at| KINDS[at].matches(rule.pairs[at], key[at]));
+                let is_match = |rule: &&FlatRule| (0..3).all(|at| KINDS[at].matches(rule.pairs[at], key[at]));
                 let best = rules.iter().filter(is_match).max_by_key(|rule| rule.rank);
                 let number = shape.lookup(&words, &KINDS, &key);
                 if written.is_err() {
@@ -183,10 +185,12 @@ mod tests {
     fn a_table_takes_64_rules() {
         let shape = FlatRules::new(1);
         let words: Vec<AtomicU64> = (0..shape.words()).map(|_| AtomicU64::new(0)).collect();
-        let rules = |count: u32| -> Vec<Rule> {
-            (1..=count).map(|number| Rule { rank: (1, 0), number, pairs: vec![[number.into(), u64::MAX]] }).collect()
+        let rules = |count: u32| -> Vec<FlatRule> {
+            (1..=count)
+                .map(|number| FlatRule { rank: (1, 0), number, pairs: vec![[number.into(), u64::MAX]] })
+                .collect()
         };
-        let kinds = [RuleElement::Masked];
+        let kinds = [RuleElement::Ternary];
         assert_eq!(shape.write(&words, &kinds, rules(65)), Err(FlatFull));
         assert_eq!(shape.lookup(&words, &kinds, &[1]), UNSEARCHABLE);
         assert_eq!(shape.write(&words, &kinds, rules(64)), Ok(()));

@@ -76,6 +76,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     if std::env::args().nth(1).as_deref() == Some(load::LOAD) {
         return network::run_load();
     }
+    if std::env::args().nth(1).as_deref() == Some(in_kernel::WRITER) {
+        return in_kernel::run_writer();
+    }
     if process::ran_pinned()? {
         return Ok(());
     }

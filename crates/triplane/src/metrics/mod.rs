@@ -34,7 +34,7 @@ impl<S: PacketSwitch> Hook<S> for MetricsHook<S> {
     fn poll(&mut self, context: &mut HookContext<'_, S>) {
         let families = self.families;
         self.source.poll(|| {
-            context.switch.collect();
+            context.switch.collect_counts();
             MetricsSnapshot { families: families(context.switch, context.now), ..snapshot(context.switch) }
         });
     }

@@ -2,10 +2,13 @@
 //!
 //! These tests need root and some tools. Where those are missing the tests skip and say so.
 
+use std::net::{IpAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
 use crate::support::network::Network;
 use crate::support::{Done, Running, TEST_TIMEOUT, drop_line, triplane};
+use ports::namespace::{Namespace, NamespaceError, Offload, veth_with_queues};
+use ports::{AfPacketPort, Port, Received};
 use serde_json::Value;
 use testing::lock::LIVE_TRAFFIC;
 
@@ -132,8 +135,8 @@ fn packets_of_local_stacks_take_the_switch_and_arrive_whole() {
 fn a_device_that_accepts_no_redirects_is_sent_to_by_the_switch_until_it_does() {
     let Some(network) = plain_network(&[]) else { return };
     let mut router = network.router_on(PORTS, &["--json"]);
-    router.wait_for("port 1: packets to `p1` leave through AF_XDP: the device accepts no redirected frames");
-    router.wait_for("port 2: packets to `p2` leave through AF_XDP");
+    router.wait_for("port 1: `p1` does not accept redirected frames, so the switch sends all packets to it");
+    router.wait_for("port 2: `p2` does not accept redirected frames");
     router.wait_for("press Ctrl-C to stop");
     ping(&network, 3, &[]);
     ["h1", "h2"].iter().for_each(|host| accept_redirects(&network, host));
@@ -195,8 +198,8 @@ fn a_killed_run_leaves_interfaces_as_they_were() {
 fn what_cannot_run_in_the_kernel_says_why_and_runs_as_before() {
     let Some(network) = network(&[]) else { return };
     let sentences: [(&[&str], &str); 3] = [
-        (&["--interpret"], "no packets are processed in the kernel, all by the switch: --interpret asks for"),
-        (&["--tpp", "7"], "no packets are processed in the kernel, all by the switch: --tpp executes programs"),
+        (&["--interpret"], "so the switch processes all packets: --interpret asks for"),
+        (&["--tpp", "7"], "so the switch processes all packets: --tpp executes tiny packet programs"),
         (&["--kernel", "off"], "running examples/router/router.p4 on 1=p1, 2=p2"),
     ];
     for (more, sentence) in sentences {
@@ -211,29 +214,55 @@ fn what_cannot_run_in_the_kernel_says_why_and_runs_as_before() {
     assert!(done.stderr.contains("error: the program cannot run in the kernel: --interpret"), "{done:?}");
 }
 
+/// Two hosts and a switch, whose tags can be kept beside frames.
+fn tagged_network() -> Result<[Namespace; 3], NamespaceError> {
+    let [switch, h1, h2] = [Namespace::new("switch")?, Namespace::new("h1")?, Namespace::new("h2")?];
+    switch.disable_ipv6()?;
+    for (host, number) in [(&h1, 1), (&h2, 2)] {
+        let end = format!("p{number}");
+        host.disable_ipv6()?;
+        veth_with_queues(host, "eth0", &switch, &end, 1)?;
+        host.set_mac("eth0", [2, 0, 0, 0, 0, number])?;
+        host.add_address("eth0", IpAddr::from([10, 0, 0, number]), 24)?;
+        host.set_up("eth0")?;
+        switch.set_up(&end)?;
+        assert!(host.wait_for_link("eth0", TEST_TIMEOUT)? && switch.wait_for_link(&end, TEST_TIMEOUT)?);
+        host.add_neighbour("eth0", IpAddr::from([10, 0, 0, 3 - number]), [2, 0, 0, 0, 0, 3 - number])?;
+        host.turn_on("eth0", Offload::Receive)?;
+    }
+    Ok([switch, h1, h2])
+}
+
 #[test]
 fn tags_beside_frames_are_seen_by_programs_under_the_gpl() {
-    let Some(network) = network(&[]) else { return };
-    for (host, address) in [("h1", "10.7.0.1/24"), ("h2", "10.7.0.2/24")] {
-        network.run(host, &["ip", "link", "add", "link", "eth0", "name", "tagged", "type", "vlan", "id", "7"]).ok();
-        network.run(host, &["ip", "address", "add", address, "dev", "tagged"]).ok();
-        network.run(host, &["ip", "link", "set", "tagged", "up"]).ok();
-    }
-    let binary = triplane(&[]).get_program().to_str().expect("a path").to_owned();
+    let [switch, h1, h2] = match tagged_network() {
+        Ok(network) => network,
+        Err(error) => return testing::skip(&format!("needs root: {error}")),
+    };
+    let root = crate::support::root();
     let wire = |ports: [&str; 2]| {
-        let arguments = ["run", "examples/wire/wire.p4", "--json", "--port", ports[0], "--port", ports[1]];
-        Running::start(&mut network.command("router", &[&[binary.as_str()], &arguments[..]].concat()))
+        let mut command = switch.command(triplane(&[]).get_program()).expect("a command");
+        command.args(["run", "examples/wire/wire.p4", "--json", "--port", ports[0], "--port", ports[1]]);
+        Running::start(command.current_dir(root))
     };
     let mut running = wire(PORTS);
-    running.wait_for("the program does not see VLAN tags that senders at port 1, 2 keep beside their frames");
+    running.wait_for("on port 1, 2, the program does not see VLAN tags that were stripped from frames");
     running.wait_for("press Ctrl-C to stop");
     interrupt(running);
     let mut running = wire(["1=kernel:p1,gpl", "2=kernel:p2,gpl"]);
     running.wait_for("the program runs in the kernel on 1=p1, 2=p2");
     running.wait_for("press Ctrl-C to stop");
-    let text = network.run("h1", &["ping", "-n", "-W", "20", "-c", "3", "-i", "0.2", "10.7.0.2"]).ok().stdout;
-    assert!(text.contains("3 packets transmitted, 3 received"), "{text}");
-    let summary = interrupt(running).json();
-    let (fast, slow) = (&summary["kernel"]["packets"], &summary["kernel"]["switch_packets"]);
-    assert!(fast.as_u64() >= Some(6) && slow == 0, "{summary:#}");
+    let mut receiver = h2.enter(|| AfPacketPort::open("eth0")).expect("a namespace").expect("the interface is there");
+    let tagging = h1.tag_sent("eth0", 0x123).expect("the stack can tag");
+    let sender = h1.enter(|| UdpSocket::bind("10.0.0.1:0")).expect("a namespace").expect("a socket");
+    let mut batch: Vec<Received> = Vec::new();
+    let begin = Instant::now();
+    while !batch.iter().any(|frame| frame.data[12..].starts_with(&[0x81, 0, 0x01, 0x23, 8, 0])) {
+        assert!(begin.elapsed() < TEST_TIMEOUT, "no frame has its tag: {batch:02x?}");
+        sender.send_to(b"some bytes", "10.0.0.2:9").expect("it is sent");
+        std::thread::sleep(Duration::from_millis(20));
+        receiver.receive(&mut batch, 64).expect("the port works");
+    }
+    drop(tagging);
+    interrupt(running);
 }

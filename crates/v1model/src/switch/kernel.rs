@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use bpf::{CountSink, KernelCode, PortState, RegionWriter, UpdateError};
+use bpf::{CountSink, KernelCode, PacketWaits, PortState, RegionError, RegionWriter};
 use engine::{CounterValue, EntryHandle, MayWait, Objects};
 use ir::{CounterId, LocId, Program, TableId};
 use switch::{DropReason, Drops, PRIORITIES, PortId, Ports, Registry};
@@ -58,13 +58,13 @@ pub(super) struct KernelLink {
     memory: KernelMemory,
     /// The devices of ports. Packets to other ports are handed over.
     devices: BTreeMap<PortId, PortState>,
-    /// The states that the region has.
+    /// The port states in the region, as last written.
     written: BTreeMap<PortId, PortState>,
     /// Whether something besides tables has changed since the last update.
-    is_behind: bool,
-    /// Whether no packet runs in the kernel any more, for good.
+    ports_changed: bool,
+    /// Set when the program is replaced or the run ends. The gate stays closed then.
     has_left: bool,
-    failure: Option<UpdateError>,
+    failure: Option<RegionError>,
     counts: BTreeMap<PortId, KernelPortCount>,
 }
 
@@ -114,8 +114,8 @@ fn add(to: &mut CounterValue, more: CounterValue) {
 
 impl KernelLink {
     /// Notes that ports, queues or their rates have changed.
-    pub fn set_behind(&mut self) {
-        self.is_behind = true;
+    pub fn note_ports_changed(&mut self) {
+        self.ports_changed = true;
     }
 }
 
@@ -123,16 +123,21 @@ impl Switch {
     /// Gives the code of this switch's program the present entries. Packets in the kernel see later changes with
     /// [`Switch::publish`], all at once. All ports are slow at first: see [`Switch::set_kernel_device`].
     ///
-    /// `memory` is blank, and the code's region. The caller runs the code on the frames of ports whose drivers receive
-    /// what it hands over.
+    /// `memory` is the region that the code was loaded with, all zeros. The caller attaches the code, and gives the
+    /// switch the frames that it hands over. `waits` waits for packets that run in the kernel.
     ///
     /// # Errors
     /// If the entries do not fit into the region.
     ///
     /// # Panics
     /// If the code is of another program, or the memory is smaller than the region.
-    pub fn attach_kernel(&mut self, code: &KernelCode, memory: KernelMemory) -> Result<(), UpdateError> {
-        let mut writer = RegionWriter::new(&code.layout);
+    pub fn attach_kernel(
+        &mut self,
+        code: &KernelCode,
+        memory: KernelMemory,
+        waits: PacketWaits,
+    ) -> Result<(), RegionError> {
+        let mut writer = RegionWriter::new(&code.layout, waits);
         writer.fill((*memory).as_ref(), &self.program, &self.objects)?;
         self.objects.record_changes();
         self.kernel = Some(Box::new(KernelLink {
@@ -140,7 +145,7 @@ impl Switch {
             memory,
             devices: BTreeMap::new(),
             written: BTreeMap::new(),
-            is_behind: true,
+            ports_changed: true,
             has_left: false,
             failure: None,
             counts: BTreeMap::new(),
@@ -153,7 +158,7 @@ impl Switch {
     pub fn set_kernel_device(&mut self, port: PortId, device: PortState) {
         if let Some(link) = &mut self.kernel {
             link.devices.insert(port, device);
-            link.is_behind = true;
+            link.ports_changed = true;
         }
     }
 
@@ -168,7 +173,7 @@ impl Switch {
     }
 
     /// Returns the reason why no more packets run in the kernel although the code is attached.
-    pub fn kernel_failure(&self) -> Option<&UpdateError> {
+    pub fn kernel_failure(&self) -> Option<&RegionError> {
         self.kernel.as_ref()?.failure.as_ref()
     }
 
@@ -180,7 +185,7 @@ impl Switch {
     /// Writes everything that has changed to the region.
     #[inline]
     pub(super) fn update_kernel(&mut self) {
-        if self.kernel.as_ref().is_some_and(|link| link.is_behind) || self.objects.has_changes() {
+        if self.kernel.as_ref().is_some_and(|link| link.ports_changed) || self.objects.has_changes() {
             self.update_region();
         }
     }
@@ -189,7 +194,7 @@ impl Switch {
     fn update_region(&mut self) {
         let changes = self.objects.take_changes();
         let Some(mut link) = self.kernel.take_if(|link| !link.has_left) else { return };
-        link.is_behind = false;
+        link.ports_changed = false;
         if !changes.is_empty() {
             self.update_tables(&mut link, &changes);
         }
@@ -203,8 +208,8 @@ impl Switch {
         self.kernel = Some(link);
     }
 
-    fn update_tables(&mut self, link: &mut KernelLink, changes: &BTreeSet<engine::TableChange>) {
-        // Hits of entries that go are of no use to anyone but those who read them before.
+    fn update_tables(&mut self, link: &mut KernelLink, changes: &BTreeSet<engine::ChangedEntry>) {
+        // The update borrows the objects, so hits are added after it. Those of removed entries are ignored.
         let mut hits = Vec::new();
         let memory = Arc::clone(&link.memory);
         let result =
@@ -214,19 +219,20 @@ impl Switch {
     }
 
     /// Adds what packets in the kernel have counted since the last call to the counts of the switch.
-    pub fn collect(&mut self) {
+    pub fn collect_counts(&mut self) {
         let Some(mut link) = self.kernel.take() else { return };
         let memory = Arc::clone(&link.memory);
         let (counts, stats) = (&mut link.counts, &self.stats);
         let (objects, registry, ports, drops) = (&mut self.objects, &mut self.registry, &self.ports, &mut self.drops);
-        link.writer.collect((*memory).as_ref(), &mut Collector { objects, registry, ports, drops, stats, counts });
+        link.writer
+            .collect_counts((*memory).as_ref(), &mut Collector { objects, registry, ports, drops, stats, counts });
         self.kernel = Some(link);
     }
 
-    /// Counts frames that left by a port in the kernel and that its device then lost. Their bytes are taken to be those
-    /// of average frames.
+    /// Counts frames that left by a port in the kernel and that its device then lost. Their lengths are not known;
+    /// each counts with the average length of the frames sent by the port.
     pub fn count_lost_in_kernel(&mut self, port: PortId, frames: u64) {
-        self.collect();
+        self.collect_counts();
         let Some(count) = self.kernel.as_mut().and_then(|link| link.counts.get_mut(&port)) else { return };
         let frames = frames.min(count.sent.packets);
         let bytes = count.sent.bytes.checked_div(count.sent.packets).unwrap_or(0) * frames;
@@ -248,7 +254,7 @@ impl Switch {
             link.writer.close((*memory).as_ref());
             link.has_left = true;
             link.failure = link.writer.wait_for_packets((*memory).as_ref()).err();
-            self.collect();
+            self.collect_counts();
         }
     }
 }

@@ -95,8 +95,8 @@ impl SwitchControl for Switch {
         Switch::drain(self, now, output);
     }
 
-    fn collect(&mut self) {
-        Switch::collect(self);
+    fn collect_counts(&mut self) {
+        Switch::collect_counts(self);
     }
 
     fn publish(&mut self) {

@@ -105,7 +105,7 @@ impl Switch {
     pub(super) fn besides_changed(&mut self) {
         self.role.besides_changed();
         if let Some(link) = &mut self.kernel {
-            link.set_behind();
+            link.note_ports_changed();
         }
     }
 
