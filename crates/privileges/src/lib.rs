@@ -127,6 +127,21 @@ pub fn restrict_idle_thread() {
     let _ = restrict_thread(&KeptAccess::default());
 }
 
+/// Restricts the calling thread to what loading programs into the kernel needs: CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON
+/// as far as it has them, and the kernel's type information.
+///
+/// # Errors
+/// If the kernel refuses.
+pub fn restrict_program_loader() -> Result<(), PrivilegeError> {
+    let refused = |error: Errno| PrivilegeError::Refused(error.into());
+    let needed = CapabilitySet::BPF | CapabilitySet::NET_ADMIN | CapabilitySet::PERFMON;
+    let kept = thread::capabilities(None).map_err(refused)?.permitted & needed;
+    thread::set_no_new_privs(true).map_err(refused)?;
+    files::restrict(&KeptAccess::default().reading("/sys/kernel/btf")).map_err(PrivilegeError::Refused)?;
+    let sets = CapabilitySets { effective: kept, permitted: kept, inheritable: CapabilitySet::empty() };
+    thread::set_capabilities(None, sets).map_err(refused)
+}
+
 /// Empties the bounding set of a thread that may do so. Without CAP_SETPCAP it stays, and `no_new_privs` alone keeps
 /// programs from gaining its capabilities.
 fn clear_bounding_set() -> Result<(), Errno> {

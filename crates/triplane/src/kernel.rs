@@ -29,10 +29,12 @@ fn is_kernel_port(spec: &PortSpec) -> bool {
 }
 
 /// Runs the program in the kernel on the ports that ask for it, and notes what does and what does not. Called before
-/// the process gives up its privileges. `obstacle` is the reason why no packet may be processed there, if the run has one.
+/// the process gives up its privileges. `obstacle` is the reason why no packet may be processed there, if the run has
+/// one. A placeholder is a program until a controller sets a pipeline.
 pub fn attach(
     (mode, obstacle): (KernelMode, Option<&str>),
     specs: &[PortSpec],
+    is_placeholder: bool,
     config: &mut RunConfig<Switch>,
     output: &Output,
 ) -> Result<Option<KernelRun>, Failure> {
@@ -40,29 +42,44 @@ pub fn attach(
     if !is_wanted {
         return Ok(None);
     }
-    let result = match obstacle {
+    let attached = match obstacle {
         Some(obstacle) => Err(obstacle.to_owned()),
-        None => attach_ports(specs, config, output).map_err(|error| error.to_string()),
+        None => attach_ports(specs, is_placeholder, config, output).map_err(|error| error.to_string()),
     };
-    match result {
-        Ok(run) => {
-            describe(mode, specs, &run.summary, output)?;
-            Ok(Some(run))
-        }
-        Err(reason) if mode == KernelMode::Require => {
-            Err(Failure::Environment(anyhow!("the program cannot run in the kernel: {reason}")))
-        }
-        Err(reason) => {
-            output.note(&format!(
-                "the program does not run in the kernel, so the switch processes all packets: {reason}"
-            ));
-            Ok(None)
-        }
+    let reason = match attached {
+        Ok(run) => match &run.summary {
+            Ok(summary) => {
+                describe(mode, specs, &run, summary, output)?;
+                return Ok(Some(run));
+            }
+            Err(NotInKernel::NoProgram) => return Ok(Some(run)),
+            Err(error) if mode == KernelMode::Require => error.to_string(),
+            Err(error) => {
+                output.note(&not_in_kernel(error));
+                return Ok(Some(run));
+            }
+        },
+        Err(reason) => reason,
+    };
+    if mode == KernelMode::Require {
+        return Err(Failure::Environment(anyhow!("the program cannot run in the kernel: {reason}")));
     }
+    output.note(&not_in_kernel(&reason));
+    Ok(None)
+}
+
+fn not_in_kernel(reason: &dyn std::fmt::Display) -> String {
+    format!("the program does not run in the kernel, so the switch processes all packets: {reason}")
 }
 
 /// Notes what runs in the kernel and what does not.
-fn describe(mode: KernelMode, specs: &[PortSpec], summary: &KernelSummary, output: &Output) -> Result<(), Failure> {
+fn describe(
+    mode: KernelMode,
+    specs: &[PortSpec],
+    run: &KernelRun,
+    summary: &KernelSummary,
+    output: &Output,
+) -> Result<(), Failure> {
     output.note(&summary.to_string());
     for (port, name) in &summary.not_sent_to {
         output.note(&format!(
@@ -70,15 +87,15 @@ fn describe(mode: KernelMode, specs: &[PortSpec], summary: &KernelSummary, outpu
              veth, run `ethtool -K PEER gro on` for its peer"
         ));
     }
-    if !summary.without_tags.is_empty() {
-        let ports: Vec<String> = summary.without_tags.iter().map(ToString::to_string).collect();
+    if !run.without_tags.is_empty() {
+        let ports: Vec<String> = run.without_tags.iter().map(ToString::to_string).collect();
         output.note(&format!(
             "on port {}, the program does not see VLAN tags that were stripped from frames (VLAN offload): write \
              N=kernel:INTERFACE,gpl if its licence is GPL-compatible, or see docs/kernel.md",
             ports.join(", ")
         ));
     }
-    if let Some(error) = &summary.losses_error {
+    if let Some(error) = &run.losses_error {
         output.note(&format!("frames that a device drops after a redirect are not counted: {error}"));
     }
     let is_in_kernel = |spec: &&PortSpec| summary.ports.iter().any(|(id, _)| id.0 == u32::from(spec.number));
@@ -102,7 +119,12 @@ fn not_in_driver(ports: &[String]) -> String {
     )
 }
 
-fn attach_ports(specs: &[PortSpec], config: &mut RunConfig<Switch>, output: &Output) -> Result<KernelRun, NotInKernel> {
+fn attach_ports(
+    specs: &[PortSpec],
+    is_placeholder: bool,
+    config: &mut RunConfig<Switch>,
+    output: &Output,
+) -> Result<KernelRun, NotInKernel> {
     let mut kernel_ports = KernelPorts::default();
     let is_gpl = |spec: &PortSpec| matches!(&spec.kind, PortKind::Xdp { settings, .. } if settings.is_gpl);
     kernel_ports.set_gpl(specs.iter().any(is_gpl));
@@ -114,9 +136,14 @@ fn attach_ports(specs: &[PortSpec], config: &mut RunConfig<Switch>, output: &Out
     }
     let live_output = *output;
     let on_note = Box::new(move |note: &str| live_output.note(note));
-    let (hook, run) = kernel_ports.attach(&mut config.switch, on_note)?;
+    let (hook, run) = kernel_ports.attach(&mut config.switch, is_placeholder, Box::new(restrict_loader), on_note)?;
     config.hooks.push(hooks::kernel(hook));
     Ok(run)
+}
+
+/// Leaves the thread that loads programs with the capabilities for that.
+fn restrict_loader() {
+    let _ = ::privileges::restrict_program_loader();
 }
 
 /// Counts of packets by where they were processed.

@@ -22,8 +22,8 @@ use crate::process::{BenchProcess, pinned};
 /// First argument of the process of a controller.
 pub const WRITER: &str = "writer";
 
-/// Number of the 256 prefixes whose packets need the switch, 1.2 % of the packets.
-const SLOW_PREFIXES: usize = 3;
+/// Share of the packets that need the switch: see [`entries_for`].
+const SLOW_SHARE: f64 = 656.0 / 65_536.0;
 /// Address of the P4Runtime server in the router's namespace.
 const ADDRESS: &str = "127.0.0.1:9559";
 /// Time for which single writes are counted.
@@ -64,7 +64,7 @@ const ROWS: [RowOfTable; 9] = [
         ],
     ),
     (KernelForwarder::KernelWide, "router.p4 in the kernel, 64 K prefixes", &[(KernelForwarder::HandWrittenWide, 1.5)]),
-    (KernelForwarder::KernelSlow, "router.p4 in the kernel, 1.2 % to the switch", &[(KernelForwarder::Kernel, 0.8)]),
+    (KernelForwarder::KernelSlow, "router.p4 in the kernel, 1 % to the switch", &[(KernelForwarder::Kernel, 0.8)]),
     (KernelForwarder::AllSlow, "router.p4 in the kernel, all to the switch", &[(KernelForwarder::AfXdp, 0.9)]),
 ];
 
@@ -126,7 +126,7 @@ impl KernelForwarder {
             process.stop()?;
         }
         // Packets to the switch leave by a port that does not exist, so they do not arrive.
-        let lost = if self == KernelForwarder::KernelSlow { SLOW_PREFIXES as f64 / 256.0 } else { 0.0 };
+        let lost = if self == KernelForwarder::KernelSlow { SLOW_SHARE } else { 0.0 };
         Ok(Rate { arrived: rate.arrived / (1.0 - lost), ..rate })
     }
 }
@@ -151,8 +151,8 @@ pub fn compare(settings: &Settings, network: &Network, directory: &Path) -> Resu
     // The same router with room for all prefixes.
     let source = std::fs::read_to_string(source)?.replace("size = 1024;", "size = 65536;");
     std::fs::write(directory.join("router.p4"), source)?;
-    std::fs::write(directory.join("wide.json"), entries_for(Destinations::Wide, 0))?;
-    std::fs::write(directory.join("slow.json"), entries_for(Destinations::Ascending, SLOW_PREFIXES))?;
+    std::fs::write(directory.join("wide.json"), entries_for(Destinations::Wide, false))?;
+    std::fs::write(directory.join("slow.json"), entries_for(Destinations::Ascending, true))?;
     let mut rounds: Vec<Vec<Rate>> = Vec::new();
     for _ in 0..settings.rounds {
         let round = ROWS.iter().map(|(row, ..)| row.measure(settings, network, directory));

@@ -195,19 +195,22 @@ fn frame_between(len: usize, from: Ipv4Addr, to: Ipv4Addr, identification: u16) 
 
 /// Returns the entries of `examples/router`: every prefix, and the router's own addresses on both ports.
 pub fn entries() -> String {
-    entries_for(Destinations::Ascending, 0)
+    entries_for(Destinations::Ascending, false)
 }
 
-/// Does the same for the prefixes of these destinations. The first `elsewhere` of them lead to a port that does not
-/// exist.
-pub fn entries_for(destinations: Destinations, elsewhere: usize) -> String {
+/// More specific prefixes of the 256 /24, with 656 of their 65,536 addresses: 1 %.
+const ONE_PERCENT: [(u32, u32); 6] = [(0, 25), (1, 25), (2, 25), (3, 25), (4, 25), (5, 28)];
+
+/// Does the same for the prefixes of these destinations. If `is_slow`, 1 % of the scattered destinations lead to a port
+/// that does not exist.
+pub fn entries_for(destinations: Destinations, is_slow: bool) -> String {
     let mac = |mac: [u8; 6]| mac.map(|byte| format!("{byte:02x}")).join(":");
-    let route = |(at, prefix): (usize, Ipv4Addr)| {
+    let route = |prefix: Ipv4Addr, length: u32, port: u32| {
         json!({
             "table": "RouterIngress.ipv4_lpm",
-            "match": { "hdr.ipv4.dst": [prefix.to_string(), 24] },
+            "match": { "hdr.ipv4.dst": [prefix.to_string(), length] },
             "action_name": "RouterIngress.forward",
-            "action_params": { "mac": mac(SINK_MAC), "port": if at < elsewhere { 9 } else { 2 } },
+            "action_params": { "mac": mac(SINK_MAC), "port": port },
         })
     };
     let port = |(port, own): (usize, &[u8; 6])| {
@@ -218,7 +221,9 @@ pub fn entries_for(destinations: Destinations, elsewhere: usize) -> String {
             "action_params": { "mac": mac(*own) },
         })
     };
-    let all: Vec<_> =
-        destinations.prefixes().enumerate().map(route).chain(ROUTER_MACS.iter().enumerate().map(port)).collect();
+    let slow = ONE_PERCENT.iter().filter(|_| is_slow);
+    let slow = slow.map(|(net, length)| route(Ipv4Addr::from(NET + (net << 8)), *length, 9));
+    let routes = destinations.prefixes().map(|prefix| route(prefix, 24, 2)).chain(slow);
+    let all: Vec<_> = routes.chain(ROUTER_MACS.iter().enumerate().map(port)).collect();
     json!({ "table_entries": all }).to_string()
 }

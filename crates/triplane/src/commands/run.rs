@@ -55,8 +55,8 @@ pub fn run(args: &RunArgs, output: &Output) -> Result<(), Failure> {
     }
     let log = Arc::new(args.messages.as_deref().map_or_else(|| Ok(MessageLog::default()), MessageLog::to_file)?);
     let mut config = RunConfig { workers, limit, sinks: vec![log.clone()], ..RunConfig::new(switch, ports) };
-    let in_kernel = (args.kernel, kernel_obstacle(args, is_placeholder));
-    let in_kernel = kernel::attach(in_kernel, &specs, &mut config, output)?;
+    let in_kernel = (args.kernel, kernel_obstacle(args));
+    let in_kernel = kernel::attach(in_kernel, &specs, is_placeholder, &mut config, output)?;
     let store = args.store.as_deref().zip(args.switch.as_deref());
     let store = store.map(|(cluster, name)| StoreConnection::open(cluster, name)).transpose()?;
     let socket = args.socket.as_deref().map(RowsSocket::open).transpose()?;
@@ -266,9 +266,8 @@ fn apply_entries(
 }
 
 /// Returns the reason why no packet of the run may be processed in the kernel.
-fn kernel_obstacle(args: &RunArgs, is_placeholder: bool) -> Option<&'static str> {
+fn kernel_obstacle(args: &RunArgs) -> Option<&'static str> {
     let obstacles = [
-        (is_placeholder, "there is no program yet, and a pipeline that a controller sets runs over AF_XDP"),
         (args.tpp.is_some(), "--tpp executes tiny packet programs, which only the switch can do"),
         (args.store.is_some(), "--store replicates state, which only the switch can do"),
         (!args.memory.is_empty(), "--memory keeps tables on memory servers, which only the switch can query"),

@@ -5,13 +5,16 @@
 use std::net::{IpAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
+use crate::support::controller::set_program;
 use crate::support::network::Network;
 use crate::support::{Done, Running, TEST_TIMEOUT, drop_line, triplane};
-use ports::namespace::{Namespace, NamespaceError, Offload, veth_with_queues};
+use ports::namespace::{Namespace, NamespaceError, Offload, PingResult, veth_with_queues};
 use ports::{AfPacketPort, Port, Received};
 use serde_json::Value;
 use testing::lock::LIVE_TRAFFIC;
 
+/// Address of a P4Runtime server in a namespace of its own.
+const ADDRESS: &str = "127.0.0.1:9559";
 const PORTS: [&str; 2] = ["1=kernel:p1", "2=kernel:p2"];
 
 /// Creates the network, whose hosts accept redirected frames. `None`, and the test is skipped, where that is not
@@ -96,7 +99,7 @@ fn packets_are_forwarded_and_dropped_in_the_kernel_and_counted() {
 fn an_acknowledged_write_is_seen_by_the_next_packet() {
     let Some(network) = network(&[]) else { return };
     network.run("router", &["ip", "link", "set", "lo", "up"]).ok();
-    let running = router(&network, &["--json", "--p4runtime", "127.0.0.1:9559"]);
+    let running = router(&network, &["--json", "--p4runtime", ADDRESS]);
     let binary = triplane(&[]).get_program().to_str().expect("a path").to_owned();
     let ctl = |words: &[&str]| network.run("router", &[&[binary.as_str(), "ctl"], words].concat()).ok();
     for _ in 0..3 {
@@ -265,4 +268,38 @@ fn tags_beside_frames_are_seen_by_programs_under_the_gpl() {
     }
     drop(tagging);
     interrupt(running);
+}
+
+#[test]
+fn a_pipeline_that_a_controller_sets_runs_in_the_kernel_too() {
+    let [switch, h1, _h2] = match tagged_network() {
+        Ok(network) => network,
+        Err(error) => return testing::skip(&format!("needs root: {error}")),
+    };
+    switch.set_up("lo").expect("it is there");
+    let mut command = switch.command(triplane(&[]).get_program()).expect("a command");
+    command.args(["run", "--json", "--p4runtime", ADDRESS, "--port", PORTS[0], "--port", PORTS[1]]);
+    let mut running = Running::start(command.current_dir(crate::support::root()));
+    running.wait_for("press Ctrl-C to stop");
+    let set = |program: &str| {
+        let path = crate::support::root().join(program).display().to_string();
+        switch.enter(|| set_program(ADDRESS, &path)).expect("a namespace").expect("the pipeline is set");
+    };
+    let ping = |sequence| {
+        let result = h1.ping([10, 0, 0, 2].into(), sequence, TEST_TIMEOUT).expect("it is sent");
+        assert!(matches!(result, PingResult::Reply { .. }), "{result:?}");
+    };
+    // The second program is another one for the switch, although its text is the same.
+    for sequence in 1..=2 {
+        set("examples/wire/wire.p4");
+        ping(10 + sequence);
+        running.wait_for("the program runs in the kernel on 1=p1, 2=p2");
+        ping(sequence);
+    }
+    set("testdata/stf/clone_ingress.p4");
+    running.wait_for("the program runs in the kernel on 1=p1, 2=p2");
+    let summary = interrupt(running).json();
+    let kernel = &summary["kernel"];
+    let (fast, slow) = (kernel["packets"].as_u64().unwrap_or(0), kernel["switch_packets"].as_u64().unwrap_or(0));
+    assert!(fast >= 4 && fast + slow == 8, "{summary:#}");
 }

@@ -65,8 +65,10 @@ pub(super) struct KernelLink {
     /// Set when the program is replaced or the run ends. The gate stays closed then.
     has_left: bool,
     failure: Option<RegionError>,
-    counts: BTreeMap<PortId, KernelPortCount>,
 }
+
+/// The packets that ports received and sent in the kernel, in all programs so far.
+pub(super) type KernelCounts = BTreeMap<PortId, KernelPortCount>;
 
 /// Adds the counts of the kernel to those of the switch.
 struct Collector<'s> {
@@ -75,7 +77,7 @@ struct Collector<'s> {
     ports: &'s Ports,
     drops: &'s mut Drops,
     stats: &'s Stats,
-    counts: &'s mut BTreeMap<PortId, KernelPortCount>,
+    counts: &'s mut KernelCounts,
 }
 
 impl CountSink for Collector<'_> {
@@ -148,7 +150,6 @@ impl Switch {
             ports_changed: true,
             has_left: false,
             failure: None,
-            counts: BTreeMap::new(),
         }));
         Ok(())
     }
@@ -162,9 +163,9 @@ impl Switch {
         }
     }
 
-    /// Whether code of the program was attached.
+    /// Whether packets run, or ran, in the kernel.
     pub fn has_kernel_code(&self) -> bool {
-        self.kernel.is_some()
+        self.kernel.is_some() || !self.kernel_counts.is_empty()
     }
 
     /// Whether packets run in the kernel.
@@ -179,7 +180,7 @@ impl Switch {
 
     /// Returns the packets that a port received and sent in the kernel, as collected so far.
     pub fn kernel_count(&self, port: PortId) -> KernelPortCount {
-        self.kernel.as_ref().and_then(|link| link.counts.get(&port).copied()).unwrap_or_default()
+        self.kernel_counts.get(&port).copied().unwrap_or_default()
     }
 
     /// Writes everything that has changed to the region.
@@ -222,7 +223,7 @@ impl Switch {
     pub fn collect_counts(&mut self) {
         let Some(mut link) = self.kernel.take() else { return };
         let memory = Arc::clone(&link.memory);
-        let (counts, stats) = (&mut link.counts, &self.stats);
+        let (counts, stats) = (&mut self.kernel_counts, &self.stats);
         let (objects, registry, ports, drops) = (&mut self.objects, &mut self.registry, &self.ports, &mut self.drops);
         link.writer
             .collect_counts((*memory).as_ref(), &mut Collector { objects, registry, ports, drops, stats, counts });
@@ -233,7 +234,7 @@ impl Switch {
     /// each counts with the average length of the frames sent by the port.
     pub fn count_lost_in_kernel(&mut self, port: PortId, frames: u64) {
         self.collect_counts();
-        let Some(count) = self.kernel.as_mut().and_then(|link| link.counts.get_mut(&port)) else { return };
+        let Some(count) = self.kernel_counts.get_mut(&port) else { return };
         let frames = frames.min(count.sent.packets);
         let bytes = count.sent.bytes.checked_div(count.sent.packets).unwrap_or(0) * frames;
         count.sent.packets -= frames;

@@ -118,6 +118,7 @@ pub struct Switch {
     tiny: Option<Box<tiny::TinyPrograms>>,
     /// The program in the kernel, if it runs there.
     kernel: Option<Box<kernel::KernelLink>>,
+    kernel_counts: kernel::KernelCounts,
 }
 
 impl Switch {
@@ -196,6 +197,7 @@ impl Switch {
             rows: None,
             tiny: None,
             kernel: None,
+            kernel_counts: kernel::KernelCounts::default(),
             program,
             config,
         };

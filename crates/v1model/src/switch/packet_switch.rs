@@ -105,7 +105,10 @@ impl SwitchControl for Switch {
 
     fn swap_with(&mut self, other: &mut dyn SwitchControl) {
         let other: &mut dyn Any = other;
-        std::mem::swap(self, other.downcast_mut().expect("switches of different types are never exchanged"));
+        let other: &mut Switch = other.downcast_mut().expect("switches of different types are never exchanged");
+        std::mem::swap(self, other);
+        // These counts are the run's, as those of drivers are.
+        std::mem::swap(&mut self.kernel_counts, &mut other.kernel_counts);
     }
 }
 

@@ -7,7 +7,7 @@
 //! ```
 
 use std::any::Any;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use switch::{EgressQueues, MirrorSessions, MulticastGroups, PortId, QueueSettings};
@@ -98,6 +98,7 @@ impl Switch {
             rows: None,
             tiny: self.tiny.clone(),
             kernel: None,
+            kernel_counts: BTreeMap::default(),
         }
     }
 

@@ -1,0 +1,121 @@
+//! Keeps the program of a run in the kernel.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
+
+use ir::Program;
+use runtime::{Hook, HookContext};
+use switch::Time;
+use v1model::Switch;
+
+use super::load::{KernelLoader, LoadedCode, compile};
+use super::{KernelNoteCallback, KernelPorts, Losses, NotInKernel};
+
+/// Interval between checks of the devices in nanoseconds.
+const CHECK_NS: u64 = 1_000_000_000;
+/// Interval between looks at a load that is under way, in nanoseconds.
+const LOADING_NS: u64 = 5_000_000;
+
+/// Keeps a program in the kernel, and the switch's view of it up to date.
+pub struct KernelHook {
+    ports: KernelPorts,
+    loader: KernelLoader,
+    /// The program whose code is attached, or is being loaded, or cannot run in the kernel.
+    program: Arc<Program>,
+    loading: Option<Receiver<Result<LoadedCode, NotInKernel>>>,
+    losses: Option<Arc<Losses>>,
+    /// The failure that was noted.
+    failure: Option<bpf::RegionError>,
+    on_note: KernelNoteCallback,
+    /// Time of the last check of the devices, and of the last turn.
+    checked: Time,
+    polled: Time,
+}
+
+impl KernelHook {
+    pub(super) fn new(
+        ports: KernelPorts,
+        loader: KernelLoader,
+        program: Arc<Program>,
+        losses: Option<Arc<Losses>>,
+        on_note: KernelNoteCallback,
+    ) -> KernelHook {
+        let (checked, polled) = (Time::ZERO, Time::ZERO);
+        KernelHook { ports, loader, program, loading: None, losses, failure: None, on_note, checked, polled }
+    }
+
+    /// Has the new program of the switch compiled and loaded, beside the packets.
+    fn begin_load(&mut self, switch: &Switch) {
+        self.program = Arc::clone(switch.program());
+        let (answer, answered) = channel();
+        let (program, config, loader) = (Arc::clone(&self.program), switch.config().clone(), self.loader.clone());
+        let run = move || {
+            // The hook may have turned to another program.
+            let _ = answer.send(compile(&program, &config).and_then(|code| loader.load(code)));
+        };
+        match std::thread::Builder::new().name("kernel-compiler".to_owned()).spawn(run) {
+            Ok(_) => self.loading = Some(answered),
+            Err(error) => (self.on_note)(&format!("the program does not run in the kernel: {error}")),
+        }
+    }
+
+    /// Installs the code that was loaded, if it is.
+    fn end_load(&mut self, switch: &mut Switch) {
+        let Some(loading) = &self.loading else { return };
+        let result = match loading.try_recv() {
+            Ok(result) => result,
+            Err(TryRecvError::Empty) => return,
+            Err(TryRecvError::Disconnected) => Err(NotInKernel::Program("its compilation failed".to_owned())),
+        };
+        self.loading = None;
+        match result.and_then(|loaded| self.ports.install(switch, loaded)) {
+            Ok(summary) => (self.on_note)(&summary.to_string()),
+            Err(error) => (self.on_note)(&format!(
+                "the program does not run in the kernel, so the switch processes all packets: {error}"
+            )),
+        }
+    }
+
+    /// Notes that packets stopped running in the kernel, or do so again.
+    fn note_failure(&mut self, switch: &Switch) {
+        if switch.kernel_failure() == self.failure.as_ref() {
+            return;
+        }
+        self.failure = switch.kernel_failure().cloned();
+        match &self.failure {
+            Some(error) => {
+                (self.on_note)(&format!(
+                    "no packets run in the kernel any more, the switch processes them all: {error}"
+                ));
+            }
+            None => (self.on_note)("packets run in the kernel again"),
+        }
+    }
+}
+
+impl Hook<Switch> for KernelHook {
+    fn poll(&mut self, context: &mut HookContext<'_, Switch>) {
+        self.polled = context.now;
+        if !Arc::ptr_eq(&self.program, context.switch.program()) {
+            self.begin_load(context.switch);
+        }
+        self.end_load(context.switch);
+        if context.now.since_ns(self.checked) >= CHECK_NS {
+            self.checked = context.now;
+            for (state, (port, _)) in self.ports.device_states().zip(&self.ports.ports) {
+                context.switch.set_kernel_device(*port, state);
+            }
+            if let Some(losses) = &self.losses {
+                losses.count(context.switch);
+            }
+        }
+        // What other hooks and the worker changed: ports that were lost, for example.
+        context.switch.publish();
+        self.note_failure(context.switch);
+    }
+
+    fn next_deadline(&self) -> Option<Time> {
+        let check = self.checked.after_ns(CHECK_NS);
+        Some(if self.loading.is_some() { check.min(self.polled.after_ns(LOADING_NS)) } else { check })
+    }
+}

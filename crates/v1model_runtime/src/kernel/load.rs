@@ -1,0 +1,118 @@
+//! Compiles programs for the kernel, and loads and attaches the code.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use bpf::asm::Links;
+use bpf::{KernelCode, KernelOptions};
+use ports::{KernelProgram, KernelRegion, RedirectMap, XdpAttachment};
+use switch::PortId;
+use v1model::Config;
+
+use super::{KernelPorts, NotInKernel, RestrictLoader, system};
+
+/// Code that runs on all ports. Its gate is closed: it hands all packets over.
+pub(super) struct LoadedCode {
+    pub code: KernelCode,
+    pub region: Arc<KernelRegion>,
+    /// Number of instructions of the code.
+    pub instructions: usize,
+    /// Number of instructions that the verifier processed.
+    pub verified_instructions: Option<u64>,
+}
+
+/// Compiles a program.
+pub(super) fn compile(program: &ir::Program, config: &Config) -> Result<KernelCode, NotInKernel> {
+    let pipeline = v1model::kernel_pipeline(program).map_err(|error| NotInKernel::Program(error.to_string()))?;
+    let widest = config.ports.iter().map(|port| port.0).max().unwrap_or(0);
+    let ports = (widest + 1).next_power_of_two().min(KernelOptions::default().ports);
+    let options = KernelOptions { ports, ..KernelOptions::default() };
+    let code = bpf::compile(program, &pipeline, options);
+    let code = code.map_err(|error| NotInKernel::Program(error.to_string()))?;
+    if code.can_forward || code.can_drop { Ok(code) } else { Err(NotInKernel::NoPacket) }
+}
+
+impl KernelPorts {
+    /// Loads code and attaches it to all ports.
+    pub(super) fn load(&self, code: KernelCode) -> Result<LoadedCode, NotInKernel> {
+        let region = KernelRegion::new(code.layout.bytes()).map_err(system("cannot create the shared memory"))?;
+        let devices =
+            RedirectMap::devices(self.ports.len() as u32).map_err(system("cannot create the map of devices"))?;
+        for (at, (_, attachment)) in (0..).zip(&self.ports) {
+            devices.set_device(at, attachment.index()).map_err(system("cannot add a device to the map"))?;
+        }
+        let load =
+            |port: PortId, attachment: &XdpAttachment| load(&code, (&region, &devices), port, attachment, self.is_gpl);
+        let programs: Vec<(KernelProgram, usize)> =
+            self.ports.iter().map(|(port, attachment)| load(*port, attachment)).collect::<Result<_, _>>()?;
+        for ((_, attachment), (program, _)) in self.ports.iter().zip(&programs) {
+            attachment.run(program).map_err(system("cannot attach the program"))?;
+        }
+        Ok(LoadedCode {
+            instructions: programs[0].1,
+            verified_instructions: programs[0].0.verified_instructions(),
+            region: Arc::new(region),
+            code,
+        })
+    }
+}
+
+/// Loads the code for one port. Returns it with the number of its instructions.
+fn load(
+    code: &KernelCode,
+    (region, devices): (&KernelRegion, &RedirectMap),
+    port: PortId,
+    attachment: &XdpAttachment,
+    is_gpl: bool,
+) -> Result<(KernelProgram, usize), NotInKernel> {
+    let links = Links {
+        region: region.descriptor(),
+        devices: devices.descriptor(),
+        sockets: attachment.sockets(),
+        port: port.0,
+        has_local_senders: attachment.has_local_senders(),
+    };
+    let words = code.encode(&links, true).map_err(|error| NotInKernel::Program(error.to_string()))?;
+    match attachment.load(&words, is_gpl) {
+        Ok(program) => Ok((program, words.len())),
+        Err(rejected) if rejected.log.is_empty() => {
+            Err(NotInKernel::System { what: "cannot load the program", source: rejected.error })
+        }
+        Err(rejected) => {
+            let reason = rejected.log.lines().rev().find(|line| !line.starts_with("processed")).unwrap_or_default();
+            Err(NotInKernel::Rejected { reason: reason.to_owned() })
+        }
+    }
+}
+
+/// Code to load, and the way of the result.
+type LoadRequest = (KernelCode, Sender<Result<LoadedCode, NotInKernel>>);
+
+/// A thread that keeps the privileges to load and attach code. It ends when this value and its clones are dropped.
+#[derive(Clone)]
+pub(super) struct KernelLoader(Sender<LoadRequest>);
+
+impl KernelLoader {
+    /// Starts the thread.
+    pub fn start(ports: KernelPorts, restrict: RestrictLoader) -> io::Result<KernelLoader> {
+        let (requests, received): (Sender<LoadRequest>, Receiver<LoadRequest>) = channel();
+        let run = move || {
+            restrict();
+            for (code, answer) in received {
+                // Whoever asked may be gone.
+                let _ = answer.send(ports.load(code));
+            }
+        };
+        std::thread::Builder::new().name("kernel-loader".to_owned()).spawn(run)?;
+        Ok(KernelLoader(requests))
+    }
+
+    /// Loads code and attaches it, and waits for the result.
+    pub fn load(&self, code: KernelCode) -> Result<LoadedCode, NotInKernel> {
+        let gone = || NotInKernel::Program("the loader has ended".to_owned());
+        let (answer, answered) = channel();
+        self.0.send((code, answer)).map_err(|_| gone())?;
+        answered.recv().map_err(|_| gone())?
+    }
+}
