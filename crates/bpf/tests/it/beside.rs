@@ -1,12 +1,12 @@
 //! A switch whose program also runs in the kernel: its writes reach the code, and the counts of the code reach it.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bits::Bits;
 use bpf::asm::MapRef;
 use bpf::machine::{self, Environment};
-use bpf::{KernelOptions, PortState};
+use bpf::{KernelOptions, PortState, RegionError};
 use engine::{CounterValue, TableEntry};
 use ir::KeyValue;
 use switch::{DropReason, PortId, SwitchControl, Time};
@@ -166,4 +166,22 @@ fn a_switch_that_is_replaced_leaves_the_kernel_with_all_counts() {
     beside.route(9, Some(4));
     beside.switch.publish();
     assert_eq!(beside.packet(), Err(()), "a write does not open the gate again");
+}
+
+#[test]
+fn a_packet_that_does_not_finish_closes_the_gate_until_the_next_look() {
+    let mut beside = Beside::new();
+    let epoch = |beside: &Beside| beside.region[0].fetch_add(1, Ordering::Relaxed);
+    epoch(&beside);
+    beside.route(8, Some(3));
+    beside.switch.publish();
+    beside.route(16, Some(4));
+    beside.switch.publish();
+    assert_eq!(beside.switch.kernel_failure(), Some(&RegionError::Stuck));
+    epoch(&beside);
+    assert_eq!(beside.packet(), Err(()), "the gate is closed");
+    let device = PortState::Fast { device: 14, max_frame: 1514 };
+    beside.switch.set_kernel_device(PortId(4), device);
+    beside.switch.publish();
+    assert_eq!((beside.packet(), beside.switch.kernel_failure()), (Ok(Some(4)), None));
 }

@@ -196,7 +196,8 @@ impl Switch {
         let changes = self.objects.take_changes();
         let Some(mut link) = self.kernel.take_if(|link| !link.has_left) else { return };
         link.ports_changed = false;
-        if !changes.is_empty() {
+        // A packet that had not finished has done so by now; entries that did not fit fit only after another change.
+        if !changes.is_empty() || link.failure == Some(RegionError::Stuck) {
             self.update_tables(&mut link, &changes);
         }
         for (port, device) in &link.devices {
