@@ -1,7 +1,7 @@
 //! Lays out the region: the memory that a compiled program and the switch share.
 //!
 //! ```text
-//! scratch memory of each processor | gate | port states | counts by port | counts of drops and parser errors
+//! scratch memory of each processor | order of hand-overs | gate | port states | counts by port | counts of drops and parser errors
 //! | counter arrays | tables | the same tables again
 //! tables: direct counters, records, words of the lookup
 //! ```
@@ -32,6 +32,11 @@ pub(crate) const MAX_SCRATCH_WORDS: u32 = 4000;
 const DEFAULT_ENTRIES: u64 = 1024;
 /// Maximum number of elements of a key.
 const MAX_KEYS: usize = 8;
+
+/// Number of receive queues of a port whose hand-overs are numbered apart. Queues with the same remainder share numbers.
+pub const ORDERED_QUEUES: u32 = 16;
+/// Number of buckets of flows, a power of two.
+pub(crate) const FLOW_BUCKETS: u32 = 4096;
 
 /// Bit of the gate: packets may run.
 pub(crate) const GATE_OPEN: u64 = 1;
@@ -99,6 +104,12 @@ pub(crate) struct FlatTable {
 pub struct RegionLayout {
     pub(crate) options: KernelOptions,
     pub(crate) scratch_bytes: u32,
+    /// Number of the last hand-over of each queue of each port.
+    pub(crate) handed: u32,
+    /// Number of the last hand-over that the switch is done with, likewise.
+    pub(crate) done: u32,
+    /// For each bucket of flows, the queue and the number of its last hand-over.
+    pub(crate) buckets: u32,
     pub(crate) gate: u32,
     pub(crate) port_states: u32,
     pub(crate) received: u32,
@@ -175,8 +186,11 @@ impl RegionLayout {
         let mut bytes = Allocator(0, MAX_BYTES);
         let scratch_bytes = (scratch_words * 8).next_power_of_two().max(64);
         bytes.take(u64::from(options.cpus) * u64::from(scratch_bytes / 8))?;
-        let gate = bytes.take(1)?;
         let ports = u64::from(options.ports);
+        let queues = ports * u64::from(ORDERED_QUEUES);
+        let (handed, done) = (bytes.take(queues)?, bytes.take(queues)?);
+        let buckets = bytes.take(FLOW_BUCKETS.into())?;
+        let gate = bytes.take(1)?;
         let (port_states, received, sent) = (bytes.take(ports)?, bytes.take(2 * ports)?, bytes.take(2 * ports)?);
         let loc_count = program.locs.len().max(1) as u32;
         let drops = bytes.take(2 * u64::from(loc_count))?;
@@ -204,6 +218,9 @@ impl RegionLayout {
         Ok(RegionLayout {
             options,
             scratch_bytes,
+            handed,
+            done,
+            buckets,
             gate,
             port_states,
             received,
@@ -264,6 +281,18 @@ impl RegionLayout {
     /// Returns the size of the scratch memory of all processors, which lies at the start of the region, in bytes.
     pub fn scratch_bytes(&self) -> u32 {
         self.scratch_bytes * self.options.cpus
+    }
+
+    /// Returns the number of bytes in front of the gate: what packets change before their commit.
+    pub fn private_bytes(&self) -> u32 {
+        self.gate
+    }
+
+    /// Returns the indices of two words for a queue of a port: the number of its last hand-over, and of the last one that
+    /// the switch is done with.
+    pub fn order_words(&self, port: u32, queue: u32) -> Option<[usize; 2]> {
+        let at = port * ORDERED_QUEUES + queue % ORDERED_QUEUES;
+        (port < self.options.ports).then(|| [self.handed, self.done].map(|first| (first / 8 + at) as usize))
     }
 
     /// Returns the number of ports that the region has states and counts for.

@@ -29,9 +29,10 @@ mod usage;
 mod writer;
 
 pub use disassemble::disassemble;
+pub use emit::HAND_OVER_MARK;
 pub use emit::{HandOver, HandOverReason, KernelCode, compile};
-pub use layout::{PAGE_BYTES, RegionLayout, Unsupported};
-pub use region::{CountSink, PortState, RegionCounts, set_port};
+pub use layout::{ORDERED_QUEUES, PAGE_BYTES, RegionLayout, Unsupported};
+pub use region::{CountSink, PortState, RegionCounts, finish_hand_overs, set_port};
 pub use writer::{PacketWaits, RegionError, RegionWriter};
 
 use engine::Step;

@@ -18,6 +18,8 @@ const STACK: u64 = 2 << 40;
 const PACKET: u64 = 3 << 40;
 const REGION: u64 = 4 << 40;
 const MAPS: u64 = 5 << 40;
+/// The eight bytes in front of the packet.
+const META: u64 = PACKET - 8;
 const SPACE: u64 = !((1 << 40) - 1);
 const STACK_BYTES: usize = 512;
 
@@ -45,6 +47,8 @@ pub struct RunOutcome {
     pub redirect: Option<(MapRef, u32)>,
     /// Number of instructions that ran.
     pub steps: u64,
+    /// The word in front of the packet, if the program made room for it.
+    pub meta: Option<u64>,
 }
 
 /// A run that the kernel would have refused.
@@ -85,6 +89,7 @@ struct MachineRun<'r> {
     stack: [u8; STACK_BYTES],
     registers: [Option<u64>; 11],
     redirect: Option<(MapRef, u32)>,
+    meta: Option<u64>,
     at: usize,
 }
 
@@ -95,11 +100,12 @@ struct MachineRun<'r> {
 pub fn run(program: &[u64], packet: &mut [u8], environment: Environment<'_>) -> Result<RunOutcome, MachineFault> {
     let mut registers = [None; 11];
     (registers[1], registers[10]) = (Some(CONTEXT), Some(STACK + STACK_BYTES as u64));
-    let mut run = MachineRun { environment, packet, stack: [0; STACK_BYTES], registers, redirect: None, at: 0 };
+    let mut run =
+        MachineRun { environment, packet, stack: [0; STACK_BYTES], registers, redirect: None, meta: None, at: 0 };
     for steps in 1..=FUEL {
         let word = *program.get(run.at).ok_or(MachineFault::NoInstruction { at: run.at })?;
         if let Some(verdict) = run.step(Parts::of(word), program)? {
-            return Ok(RunOutcome { verdict, redirect: run.redirect, steps });
+            return Ok(RunOutcome { verdict, redirect: run.redirect, steps, meta: run.meta });
         }
     }
     Err(MachineFault::Endless)
@@ -167,6 +173,10 @@ impl MachineRun<'_> {
     fn call(&mut self, function: i32) -> Result<(), MachineFault> {
         let result = match function {
             uapi::GET_SMP_PROCESSOR_ID => self.environment.cpu.into(),
+            uapi::ADJUST_META if self.get(1)? == CONTEXT && self.get(2)? == (-8i64).cast_unsigned() => {
+                self.meta = Some(0);
+                0
+            }
             uapi::REDIRECT_MAP => {
                 let (map, key, flags) = (self.get(1)?, self.get(2)? as u32, self.get(3)?);
                 let (map, entries) = match map {
@@ -228,6 +238,7 @@ impl MachineRun<'_> {
             return match (address - CONTEXT, bytes) {
                 (0, 4) => Ok(PACKET),
                 (4, 4) => Ok(PACKET + self.packet.len() as u64),
+                (8, 4) if self.meta.is_some() => Ok(META),
                 (16, 4) => Ok(0),
                 _ => Err(MachineFault::Memory { at: self.at, address, bytes }),
             };
@@ -252,6 +263,10 @@ impl MachineRun<'_> {
             return Ok(());
         }
         let length = if address & SPACE == STACK { STACK_BYTES } else { self.packet.len() };
+        if (address, bytes) == (META, 8) && self.meta.is_some() {
+            self.meta = Some(value);
+            return Ok(());
+        }
         let range = self.range(address, bytes, length)?;
         let memory = if address & SPACE == STACK { &mut self.stack[..] } else { &mut *self.packet };
         memory[range].copy_from_slice(&value.to_le_bytes()[..bytes as usize]);

@@ -6,7 +6,7 @@ use engine::{CounterValue, EntryHandle};
 use ir::{CounterId, LocId, TableId};
 
 use crate::emit::PORT_LENGTH_SHIFT;
-use crate::layout::RegionLayout;
+use crate::layout::{ORDERED_QUEUES, RegionLayout};
 
 /// The state of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +35,18 @@ pub fn set_port(layout: &RegionLayout, region: &[AtomicU64], port: u32, state: P
         PortState::Fast { device, max_frame } => (u64::from(max_frame) << PORT_LENGTH_SHIFT) | (u64::from(device) + 1),
     };
     store(region, layout.port_states / 8 + port, word);
+}
+
+/// Notes that the switch is done with all packets that were handed over so far.
+///
+/// # Panics
+/// If the region is smaller than [`RegionLayout::bytes`].
+pub fn finish_hand_overs(layout: &RegionLayout, region: &[AtomicU64]) {
+    for port in 0..layout.ports() {
+        for [handed, done] in (0..ORDERED_QUEUES).filter_map(|queue| layout.order_words(port, queue)) {
+            region[done].store(region[handed].load(Ordering::Acquire), Ordering::Release);
+        }
+    }
 }
 
 /// The counts of a region, as the commits of packets left them.

@@ -5,6 +5,9 @@ pub const GET_SMP_PROCESSOR_ID: i32 = 8;
 /// `bpf_redirect_map`
 pub const REDIRECT_MAP: i32 = 51;
 
+/// `bpf_xdp_adjust_meta`
+pub const ADJUST_META: i32 = 54;
+
 /// A frame that the program gives up on; the kernel counts it as an error.
 pub const XDP_ABORTED: i32 = 0;
 /// The frame is dropped.

@@ -58,5 +58,5 @@ pub use shaping::shaped_rate_bps;
 pub use spec::{PortKind, PortSpec, SpecError};
 pub use tap::TapPort;
 pub use wait::wait;
-pub use xdp::{NoXdp, XdpAttachment, XdpPort, XdpSettings};
+pub use xdp::{HandOverOrder, NoXdp, XdpAttachment, XdpPort, XdpSettings};
 pub use xdp_features::accepts_redirects;

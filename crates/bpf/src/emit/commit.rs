@@ -67,7 +67,9 @@ impl Emitter<'_> {
         self.alu(Alu::Mov, R0, uapi::XDP_ABORTED);
         self.push(Instruction::Exit);
         self.bind(self.slow);
+        self.number_hand_over();
         self.leave_epoch();
+        self.mark_frame();
         self.redirect_to_socket();
     }
 

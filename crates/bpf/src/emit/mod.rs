@@ -12,6 +12,7 @@ mod body;
 mod checksum;
 mod commit;
 mod expr;
+mod order;
 mod packet;
 mod partial;
 mod reason;
@@ -28,6 +29,7 @@ use crate::layout::{GATE_OPEN, MAX_SCRATCH_WORDS, RegionLayout, Unsupported};
 use crate::usage::Usage;
 use crate::{KernelOptions, KernelPipeline, uapi};
 pub(crate) use commit::PORT_LENGTH_SHIFT;
+pub use order::HAND_OVER_MARK;
 pub use reason::HandOverReason;
 use scratch::{Scratch, ScratchWord};
 
@@ -235,6 +237,7 @@ impl<'p> Emitter<'p> {
         self.jump_if(Cond::Ne, R0, 0, is_busy);
         self.enter_epoch();
         self.hand_over_partial_checksums();
+        self.hand_over_overtaking();
         for word in self.scratch.cleared() {
             self.store_imm(word, 0);
         }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bits::Bits;
 use bpf::asm::MapRef;
 use bpf::machine::{self, Environment};
-use bpf::{KernelOptions, PortState, RegionError};
+use bpf::{KernelOptions, PortState, RegionError, RegionLayout};
 use engine::{CounterValue, TableEntry};
 use ir::KeyValue;
 use switch::{DropReason, PortId, SwitchControl, Time};
@@ -18,6 +18,7 @@ use crate::rig::{CPUS, links, wait_for_packet};
 struct Beside {
     switch: Switch,
     region: Arc<Vec<AtomicU64>>,
+    layout: RegionLayout,
     code: Vec<u64>,
 }
 
@@ -38,7 +39,7 @@ impl Beside {
             switch.set_kernel_device(PortId(port), device);
         }
         switch.publish();
-        Beside { switch, region, code: code.encode(&links(0), true).expect("code") }
+        Beside { switch, region, layout: code.layout.clone(), code: code.encode(&links(0), true).expect("code") }
     }
 
     /// Runs a packet to 10.0.0.1 in the machine.
@@ -48,7 +49,10 @@ impl Beside {
         match outcome.expect("no fault").redirect {
             None => Ok(None),
             Some((MapRef::Devices, device)) => Ok(Some(device - 10)),
-            Some(_) => Err(()),
+            Some(_) => {
+                bpf::finish_hand_overs(&self.layout, &self.region);
+                Err(())
+            }
         }
     }
 

@@ -65,16 +65,22 @@ impl InKernel {
         let mut packet = data.to_vec();
         let outcome = rig.machine(port, &mut packet).expect("no fault");
         let (verdict, frame) = self.programs[port as usize].run(data).expect("a run");
+        for region in [self.region.words(), &rig.region] {
+            bpf::finish_hand_overs(&rig.compiled.layout, region);
+        }
         let is_socket = matches!(outcome.redirect, Some((bpf::asm::MapRef::Sockets, _)));
         // No queue has a socket here.
         let expected = if is_socket { bpf::uapi::XDP_PASS as u32 } else { outcome.verdict };
-        assert_eq!((verdict, frame), (expected, packet), "port {port}: {data:02x?}");
+        // What lies in front of the frame comes with it.
+        let front = outcome.meta.map(u64::to_ne_bytes).unwrap_or_default();
+        let all = if outcome.meta.is_some() { [&front[..], &packet].concat() } else { packet };
+        assert_eq!((verdict, frame), (expected, all), "port {port}: {data:02x?}");
     }
 
     /// Compares the regions, but for the scratch memory.
     pub fn compare_regions(&self, rig: &Rig) {
-        let scratch = rig.compiled.layout.scratch_bytes() as usize / 8;
-        assert_eq!(rig::shared(&self.region.words()[scratch..]), rig.shared_words());
+        let private = rig.compiled.layout.private_bytes() as usize / 8;
+        assert_eq!(rig::shared(&self.region.words()[private..]), rig.shared_words());
     }
 }
 

@@ -6,6 +6,7 @@ mod generated;
 mod headers;
 mod kernel;
 mod machine;
+mod order;
 mod partial;
 mod programs;
 mod region;

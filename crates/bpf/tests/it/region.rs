@@ -96,8 +96,8 @@ fn a_corrupted_region_misroutes_but_never_faults_or_hangs() {
         let page = rig.compiled.layout.scratch_bytes() / CPUS / 8;
         for _ in 0..50 {
             rig.region[(CPU * page) as usize].store(0, Ordering::Relaxed);
-            // The gate is the first word behind the scratch memory.
-            rig.region[(CPUS * page) as usize].fetch_or(1, Ordering::Relaxed);
+            let gate = rig.compiled.layout.private_bytes() / 8;
+            rig.region[gate as usize].fetch_or(1, Ordering::Relaxed);
             let outcome = rig.machine(0, &mut router::packet(&mut rng));
             assert!(outcome.is_ok_and(|outcome| outcome.steps < 3000), "round {round}: {outcome:?}");
         }

@@ -188,8 +188,8 @@ impl Rig {
     /// The words of the region that packets may change only at their commit, up to the first megabytes: all counts,
     /// except in large programs.
     pub fn shared_words(&self) -> Vec<u64> {
-        let scratch = self.compiled.layout.scratch_bytes() as usize / 8;
-        shared(&self.region[scratch..])
+        let private = self.compiled.layout.private_bytes() as usize / 8;
+        shared(&self.region[private..])
     }
 
     /// Runs a packet everywhere and compares.
@@ -226,6 +226,7 @@ impl Rig {
             Way::HandedOver => {
                 assert_eq!((packet.as_slice(), self.shared_words()), (data, before), "a hand-over changes nothing");
                 self.ways.handed_over += 1;
+                bpf::finish_hand_overs(&self.compiled.layout, &self.region);
                 let mut output = Vec::new();
                 self.slow.step(time, &mut vec![Frame::new(port, data.to_vec())], &mut output);
                 assert_eq!(frames[0], output);

@@ -79,6 +79,15 @@ pub fn packet(rng: &mut SplitMix64) -> Vec<u8> {
     data
 }
 
+/// Adds a route to a port.
+pub fn add_route(program: &Program, objects: &mut Objects, address: [u8; 4], length: u32, port: u32) {
+    let forward = program.actions.iter().find(|(_, action)| action.name == "RouterIngress.forward").expect("an action");
+    let keys = vec![KeyValue::Lpm(Bits::new(u32::from_be_bytes(address).into(), 32), length)];
+    let args = vec![Bits::new(7, 48), Bits::new(port.into(), 9)];
+    let table = program.table_named("RouterIngress.ipv4_lpm").expect("a table");
+    objects.insert(table, TableEntry::new(keys, 0, forward.0, args)).expect("there is room");
+}
+
 /// Returns an IPv4 packet to an address.
 pub fn packet_to(address: [u8; 4]) -> Vec<u8> {
     let mut header = vec![0x45, 0, 0, 20, 1, 2, 0, 0, 64, 17, 0, 0, 10, 9, 9, 9];

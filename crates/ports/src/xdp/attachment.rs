@@ -2,10 +2,10 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd, RawFd};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
-use super::XdpPort;
 use super::program::{Redirect, tagging_program};
+use super::{HandOverOrder, XdpPort};
 use crate::interface::Interface;
 use crate::{KernelProgram, ProgramRejected};
 
@@ -19,6 +19,7 @@ pub struct XdpAttachment {
     mtu: usize,
     /// A socket for queries.
     control: Arc<OwnedFd>,
+    queues: u32,
     is_native: bool,
     has_local_senders: bool,
 }
@@ -31,6 +32,7 @@ impl XdpAttachment {
             index: port.index.cast_unsigned(),
             mtu: port.mtu,
             control: Arc::clone(&port.control),
+            queues: port.queues.len() as u32,
             is_native: port.is_native,
             has_local_senders: port.has_local_senders,
         }
@@ -83,6 +85,16 @@ impl XdpAttachment {
     /// Returns the descriptor of the map of the port's sockets by queue, for the instructions of programs.
     pub fn sockets(&self) -> RawFd {
         self.redirect.sockets()
+    }
+
+    /// Returns the number of receive queues.
+    pub fn queues(&self) -> u32 {
+        self.queues
+    }
+
+    /// Says in which order the program hands frames over, from now on.
+    pub fn set_order(&self, order: HandOverOrder) {
+        *self.redirect.order.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(order));
     }
 
     /// Runs a program on all frames from now on. It hands frames to the port by a redirect to

@@ -27,6 +27,7 @@
 
 mod attachment;
 mod open;
+mod order;
 mod partial;
 mod program;
 mod queue;
@@ -39,6 +40,7 @@ use std::sync::Arc;
 
 pub use attachment::XdpAttachment;
 pub(crate) use open::open_all;
+pub use order::HandOverOrder;
 pub(crate) use program::again_while_busy;
 pub use refused::NoXdp;
 
@@ -294,10 +296,18 @@ impl Port for XdpPort {
 
     fn receive_frames(&mut self, batch: &mut Vec<Frame>, max: usize) -> Result<usize, PortError> {
         let before = batch.len();
+        let order = self.redirect.order.read().ok().and_then(|order| order.clone());
         // Each queue is received from first in turn, so that a busy one does not starve the others.
         for _ in 0..self.queues.len() {
-            let left = max - (batch.len() - before).min(max);
-            self.queues[self.next].receive(batch, left);
+            let (first, left) = (batch.len(), max - (batch.len() - before).min(max));
+            let queue = &mut self.queues[self.next];
+            if let Some(order) = &order {
+                queue.order.finish(order, queue.index as usize);
+            }
+            queue.receive(batch, left);
+            if let Some(order) = &order {
+                queue.order.give(order, queue.index as usize, &mut batch[first..]);
+            }
             self.next = if self.next + 1 == self.queues.len() { 0 } else { self.next + 1 };
         }
         if batch.len() == before {

@@ -118,7 +118,7 @@ impl FoundInterface<'_> {
             let refused = settings.busy_poll_us.map(|us| busy_poll(&made.socket, us).err());
             let is_polled = matches!(refused, Some(None));
             note = note.or(refused.flatten().map(|error| no_busy_poll(self.name, &error)));
-            bound.push(XdpQueue::new(made.socket, made.memory, made.rings, made.zero_copy, is_polled));
+            bound.push(XdpQueue::new(queue, made.socket, made.memory, made.rings, (made.zero_copy, is_polled)));
         }
         promiscuous(&self.control, self.index).map_err(NoXdp::at("enabling promiscuous mode"))?;
         let epoll =

@@ -19,8 +19,10 @@
 use std::ffi::c_int;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::sync::{Arc, RwLock};
 
 use super::NoXdp;
+use super::order::HandOverOrder;
 use crate::bpf::{self, Attach, MapKind, code, instruction, load_map};
 use crate::btf::KernelTypes;
 
@@ -38,6 +40,8 @@ pub(super) struct Redirect {
     /// Whether VLAN tags beside frames are put into them.
     pub(super) restores_tags: bool,
     sockets: OwnedFd,
+    /// Where the port says how many handed-over frames it is done with.
+    pub(super) order: RwLock<Option<Arc<HandOverOrder>>>,
     /// The attachment lasts as long as the descriptor is open.
     link: OwnedFd,
 }
@@ -77,7 +81,9 @@ impl Redirect {
             result = attached(&loaded, Attach::Generic, false);
         }
         match result {
-            Ok((attach, restores_tags, link)) => Ok(Redirect { attach, restores_tags, sockets, link }),
+            Ok((attach, restores_tags, link)) => {
+                Ok(Redirect { attach, restores_tags, sockets, order: RwLock::new(None), link })
+            }
             Err(error) if matches!(error.raw_os_error(), Some(libc::EBUSY | libc::EEXIST)) => Err(NoXdp::Occupied),
             Err(error) => Err(NoXdp::at("attaching the XDP program")(error)),
         }

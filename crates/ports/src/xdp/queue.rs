@@ -10,6 +10,7 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 
+use super::order::QueueOrder;
 use super::ring::{Ring, RingKind};
 use crate::frame::{Frame, Memory};
 use crate::socket;
@@ -46,6 +47,9 @@ pub(super) struct XdpQueue {
     pub(super) zero_copy: bool,
     /// Whether this process polls the device instead of waiting for its interrupts.
     pub(super) busy_poll: bool,
+    /// Number of the receive queue.
+    pub(super) index: u32,
+    pub(super) order: QueueOrder,
     rings: Rings,
     /// Chunks of this queue, for the fill ring and for frames that are copied in.
     spare: Vec<u32>,
@@ -68,8 +72,15 @@ pub(super) enum Flushed {
 }
 
 impl XdpQueue {
-    pub(super) fn new(socket: OwnedFd, memory: Arc<Memory>, rings: Rings, zero_copy: bool, busy_poll: bool) -> Self {
-        let mut queue = XdpQueue { socket, memory, zero_copy, busy_poll, rings, spare: Vec::new(), gathered: false };
+    pub(super) fn new(
+        index: u32,
+        socket: OwnedFd,
+        memory: Arc<Memory>,
+        rings: Rings,
+        (zero_copy, busy_poll): (bool, bool),
+    ) -> Self {
+        let (order, spare) = (QueueOrder::default(), Vec::new());
+        let mut queue = XdpQueue { socket, memory, zero_copy, busy_poll, index, order, rings, spare, gathered: false };
         queue.refill();
         queue
     }

@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use bpf::asm::Links;
 use bpf::{KernelCode, KernelOptions};
-use ports::{KernelProgram, KernelRegion, RedirectMap, XdpAttachment};
+use ports::{HandOverOrder, KernelProgram, KernelRegion, RedirectMap, XdpAttachment};
 use switch::PortId;
 use v1model::Config;
 
@@ -49,10 +49,16 @@ impl KernelPorts {
         for ((_, attachment), (program, _)) in self.ports.iter().zip(&programs) {
             attachment.run(program).map_err(system("cannot attach the program"))?;
         }
+        let region = Arc::new(region);
+        for (port, attachment) in &self.ports {
+            let words = (0..attachment.queues()).filter_map(|queue| code.layout.order_words(port.0, queue));
+            let (memory, words) = (Arc::clone(&region), words.collect());
+            attachment.set_order(HandOverOrder { memory, mark: bpf::HAND_OVER_MARK, words });
+        }
         Ok(LoadedCode {
             instructions: programs[0].1,
             verified_instructions: programs[0].0.verified_instructions(),
-            region: Arc::new(region),
+            region,
             code,
         })
     }

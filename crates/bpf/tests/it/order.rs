@@ -1,0 +1,57 @@
+//! Packets of a flow do not overtake those that were handed over before.
+
+use std::sync::atomic::Ordering;
+
+use bpf::{HAND_OVER_MARK, PortState};
+use engine::Objects;
+use ir::Program;
+
+use crate::rig::{self, Rig};
+use crate::router;
+
+/// A router whose packets to 10.1.0.0/16 are handed over, as port 4 has no device.
+fn rig() -> Rig {
+    let rig = Rig::new(&rig::program("examples/router/router.p4"), |program: &Program, objects: &mut Objects| {
+        router::add_route(program, objects, [10, 0, 0, 0], 8, 3);
+        router::add_route(program, objects, [10, 1, 0, 0], 16, 4);
+    });
+    bpf::set_port(&rig.compiled.layout, &rig.region, 4, PortState::Slow);
+    rig
+}
+
+/// Runs a packet to an address, and returns the number of its hand-over, if it is one.
+fn number(rig: &Rig, port: u32, to: [u8; 4]) -> Option<u64> {
+    let outcome = rig.machine(port, &mut router::packet_to(to)).expect("no fault");
+    outcome.meta.inspect(|meta| assert_eq!(meta & HAND_OVER_MARK, HAND_OVER_MARK)).map(|meta| meta & !HAND_OVER_MARK)
+}
+
+#[test]
+fn a_flow_follows_its_packets_to_the_switch_until_that_is_done() {
+    let rig = rig();
+    let [slow, fast] = [[10, 1, 0, 9], [10, 2, 0, 9]];
+    assert_eq!(number(&rig, 0, fast), None);
+    assert_eq!(number(&rig, 0, slow), Some(1));
+    assert_eq!(number(&rig, 0, fast), None, "it is another flow");
+    // The route of the flow changes: now it could be forwarded in the kernel.
+    bpf::set_port(&rig.compiled.layout, &rig.region, 4, PortState::Fast { device: 14, max_frame: 1514 });
+    assert_eq!(number(&rig, 0, slow), Some(2));
+    let [handed, done] = rig.compiled.layout.order_words(0, 0).expect("a port");
+    assert_eq!(rig.region[handed].load(Ordering::Relaxed), 2);
+    rig.region[done].store(1, Ordering::Relaxed);
+    assert_eq!(number(&rig, 0, slow), Some(3), "the second one is still on its way");
+    rig.region[done].store(3, Ordering::Relaxed);
+    assert_eq!(number(&rig, 0, slow), None);
+}
+
+#[test]
+fn ports_are_numbered_apart() {
+    let rig = rig();
+    assert_eq!([number(&rig, 0, [10, 1, 0, 1]), number(&rig, 2, [10, 1, 0, 1])], [Some(1), Some(1)]);
+    assert_eq!(number(&rig, 2, [10, 1, 0, 2]), Some(2));
+    bpf::set_port(&rig.compiled.layout, &rig.region, 4, PortState::Fast { device: 14, max_frame: 1514 });
+    // The bucket has the stamp of port 2; a flow comes by one port.
+    assert_eq!(number(&rig, 0, [10, 1, 0, 1]), None);
+    assert_eq!(number(&rig, 2, [10, 1, 0, 1]), Some(3));
+    bpf::finish_hand_overs(&rig.compiled.layout, &rig.region);
+    assert_eq!(number(&rig, 2, [10, 1, 0, 1]), None);
+}
