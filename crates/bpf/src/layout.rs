@@ -114,6 +114,8 @@ pub struct RegionLayout {
     pub(crate) port_states: u32,
     pub(crate) received: u32,
     pub(crate) sent: u32,
+    /// Packets that were counted as sent, but whose device was gone.
+    pub(crate) unsent: u32,
     /// Two counts for each location of the program: of drops by ingress, and by egress.
     pub(crate) drops: u32,
     pub(crate) loc_count: u32,
@@ -191,7 +193,8 @@ impl RegionLayout {
         let (handed, done) = (bytes.take(queues)?, bytes.take(queues)?);
         let buckets = bytes.take(FLOW_BUCKETS.into())?;
         let gate = bytes.take(1)?;
-        let (port_states, received, sent) = (bytes.take(ports)?, bytes.take(2 * ports)?, bytes.take(2 * ports)?);
+        let port_states = bytes.take(ports)?;
+        let (received, sent, unsent) = (bytes.take(2 * ports)?, bytes.take(2 * ports)?, bytes.take(2 * ports)?);
         let loc_count = program.locs.len().max(1) as u32;
         let drops = bytes.take(2 * u64::from(loc_count))?;
         let error_count = program.errors.len() as u32;
@@ -225,6 +228,7 @@ impl RegionLayout {
             port_states,
             received,
             sent,
+            unsent,
             drops,
             loc_count,
             errors,

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use engine::{CounterValue, EntryHandle};
 use ir::{CounterId, LocId, TableId};
 
-use crate::emit::PORT_LENGTH_SHIFT;
+use crate::emit::{PORT_LENGTH_SHIFT, PORT_RECEIVES};
 use crate::layout::{ORDERED_QUEUES, RegionLayout};
 
 /// The state of a port.
@@ -22,11 +22,11 @@ pub enum PortState {
     },
 }
 
-/// Sets the state of a port. Ports beyond [`RegionLayout::ports`] are always slow.
+/// Sets the state of a port, and whether packets that it receives run in the kernel. Ports beyond [`RegionLayout::ports`] are always slow.
 ///
 /// # Panics
 /// If the region is smaller than [`RegionLayout::bytes`].
-pub fn set_port(layout: &RegionLayout, region: &[AtomicU64], port: u32, state: PortState) {
+pub fn set_port(layout: &RegionLayout, region: &[AtomicU64], port: u32, state: PortState, receives: bool) {
     if port >= layout.ports() {
         return;
     }
@@ -34,7 +34,7 @@ pub fn set_port(layout: &RegionLayout, region: &[AtomicU64], port: u32, state: P
         PortState::Slow => 0,
         PortState::Fast { device, max_frame } => (u64::from(max_frame) << PORT_LENGTH_SHIFT) | (u64::from(device) + 1),
     };
-    store(region, layout.port_states / 8 + port, word);
+    store(region, layout.port_states / 8 + port, word | if receives { PORT_RECEIVES } else { 0 });
 }
 
 /// Notes that the switch is done with all packets that were handed over so far.
@@ -113,6 +113,8 @@ pub trait CountSink {
     fn received(&mut self, port: u32, count: CounterValue);
     /// Packets that left by a port.
     fn sent(&mut self, port: u32, count: CounterValue);
+    /// Packets among those that left by a port that were lost, as its device was gone.
+    fn unsent(&mut self, port: u32, count: CounterValue);
     /// Packets that ingress, or egress, dropped at a place of the program.
     fn dropped(&mut self, is_by_egress: bool, place: LocId, packets: u64);
     /// Packets whose parser ended with an error.
@@ -131,6 +133,9 @@ pub(crate) fn take_counts(layout: &RegionLayout, region: &[AtomicU64], sink: &mu
         }
         if let Some(count) = take_pair(region, layout.sent, port) {
             sink.sent(port, count);
+        }
+        if let Some(count) = take_pair(region, layout.unsent, port) {
+            sink.unsent(port, count);
         }
     }
     for at in 0..2 * layout.loc_count {

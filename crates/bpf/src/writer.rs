@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 use bits::Bits;
 use engine::{ActionCall, ActionSpec, ChangedEntry, EntryHandle, Objects, TableEntry};
 use ir::{Key, KeyValue, MatchKind, Program, Table, TableId};
-use tables::flat::{FlatRule, PrefixWriter};
+use tables::flat::{FlatRule, MAX_RULES, PrefixWriter};
 
 use crate::layout::{FlatTable, GATE_OPEN, RegionLayout, TableSearch, chain, rule_elements, sign_offset};
 use crate::region::{CountSink, load, store, take_counts, take_pair};
@@ -83,6 +83,8 @@ pub struct RegionWriter {
     is_open: bool,
     /// Epochs of processors that may still use the other copy.
     busy: Vec<(u32, u64)>,
+    /// Whether the last wait for them was given up.
+    is_stuck: bool,
     waits: PacketWaits,
 }
 
@@ -109,6 +111,7 @@ impl RegionWriter {
             current: 0,
             is_open: false,
             busy: Vec::new(),
+            is_stuck: false,
             waits,
         }
     }
@@ -210,9 +213,12 @@ impl RegionWriter {
             busy.retain(|(cpu, epoch)| self.epoch(region, *cpu) == *epoch);
             self.busy = busy;
             if self.busy.is_empty() {
+                self.is_stuck = false;
                 return Ok(());
             }
-            if !(self.waits)(waited) {
+            // Nobody waits a second time for the same packet.
+            if self.is_stuck || !(self.waits)(waited) {
+                self.is_stuck = true;
                 return Err(RegionError::Stuck);
             }
             waited += 1;
@@ -373,6 +379,9 @@ impl<'r> TableView<'r> {
     /// Writes all rules, if the table is a list of rules. Packets to a table that cannot be searched are handed over.
     fn write_rules(&self, table: &CopiedTable, program: &Program) {
         let TableSearch::Rules(shape) = &self.layout.search else { return };
+        if table.entries.len() > MAX_RULES {
+            return shape.refuse(self.words(shape.words()));
+        }
         let rule = |(number, entry): (&u32, &WrittenEntry)| match &entry.key {
             WrittenKey::Rule(rank, pairs) => Some(FlatRule { rank: *rank, number: number + 1, pairs: pairs.clone() }),
             _ => None,
@@ -441,6 +450,7 @@ struct NoCounts;
 impl CountSink for NoCounts {
     fn received(&mut self, _: u32, _: engine::CounterValue) {}
     fn sent(&mut self, _: u32, _: engine::CounterValue) {}
+    fn unsent(&mut self, _: u32, _: engine::CounterValue) {}
     fn dropped(&mut self, _: bool, _: ir::LocId, _: u64) {}
     fn parser_errors(&mut self, _: u64) {}
     fn counted(&mut self, _: ir::CounterId, _: u32, _: engine::CounterValue) {}

@@ -10,9 +10,11 @@ use super::{CONTEXT, Emitter, HandOverReason, PACKET, PACKET_END, R0, R1, R2, R3
 use crate::asm::{AccessSize, Alu, Cond, Instruction, MapRef, Reg};
 use crate::uapi;
 
-/// The state of a port in the region: 0 if its packets are handed over, else the index of the device plus 1, and above
-/// 32 bits the maximum length of a frame.
+/// The state of a port in the region: the index of its device plus 1, [`PORT_RECEIVES`], and above 32 bits the maximum
+/// length of a frame, which is 0 if packets to the port are handed over.
 pub(crate) const PORT_LENGTH_SHIFT: i32 = 32;
+/// Bit of the state of a port: packets that it receives run in the kernel.
+pub(crate) const PORT_RECEIVES: u64 = 1 << 31;
 
 impl Emitter<'_> {
     /// Ends the first phase of a packet that passed all steps. The checks here are the last that can hand over.
@@ -29,11 +31,11 @@ impl Emitter<'_> {
         self.push(Instruction::LoadAddress(R2, MapRef::Region, self.layout.port_states));
         self.alu(Alu::Add, R2, R1);
         self.push(Instruction::Load(AccessSize::B8, R1, R2, 0));
-        self.jump_if(Cond::Eq, R1, 0, self.slow);
         self.alu(Alu::Mov, R2, R1);
         self.alu(Alu::Rsh, R2, PORT_LENGTH_SHIFT);
         self.load_word(R3, ScratchWord::LENGTH);
         self.jump_if(Cond::Gt, R3, R2, self.slow);
+        self.push(Instruction::Alu32(Alu::And, R1, i32::MAX.into()));
         self.push(Instruction::Alu32(Alu::Sub, R1, 1.into()));
         self.store_word(ScratchWord::DEVICE, R1);
         self.jump(self.forward);
@@ -219,6 +221,15 @@ impl Emitter<'_> {
         self.push(Instruction::LoadMap(R1, MapRef::Devices));
         self.alu(Alu::Mov, R3, uapi::XDP_ABORTED);
         self.push(Instruction::Call(uapi::REDIRECT_MAP));
+        // The device has gone, and the kernel has emptied its place.
+        let is_redirected = self.code.label();
+        self.jump_if(Cond::Eq, R0, uapi::XDP_REDIRECT, is_redirected);
+        self.load_word(R1, ScratchWord::PORT);
+        self.jump_if(Cond::Ge, R1, self.layout.options.ports as i32, is_redirected);
+        self.load_word(R4, ScratchWord::LENGTH);
+        self.add_at(R1, self.layout.unsent);
+        self.alu(Alu::Mov, R0, uapi::XDP_ABORTED);
+        self.bind(is_redirected);
         self.push(Instruction::Exit);
     }
 }

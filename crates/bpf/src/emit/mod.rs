@@ -28,7 +28,7 @@ use crate::asm::{AccessSize, Alu, AluOperand, AsmError, Assembly, Cond, Instruct
 use crate::layout::{GATE_OPEN, MAX_SCRATCH_WORDS, RegionLayout, Unsupported};
 use crate::usage::Usage;
 use crate::{KernelOptions, KernelPipeline, uapi};
-pub(crate) use commit::PORT_LENGTH_SHIFT;
+pub(crate) use commit::{PORT_LENGTH_SHIFT, PORT_RECEIVES};
 pub use order::HAND_OVER_MARK;
 pub use reason::HandOverReason;
 use scratch::{Scratch, ScratchWord};

@@ -22,9 +22,19 @@ const DATA_META: i16 = 8;
 const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 
 impl Emitter<'_> {
-    /// Hands over packets whose flow has packets that the switch is not done with.
+    /// Hands over packets of ports that do not receive in the kernel, and packets whose flow has packets that the switch
+    /// is not done with.
     pub(super) fn hand_over_overtaking(&mut self) {
         let end = self.code.label();
+        // Packets from a port that is down, or has left, are those of the switch.
+        self.push(Instruction::LoadPort(R1));
+        self.jump_if(Cond::Ge, R1, self.layout.options.ports as i32, self.slow);
+        self.alu(Alu::Lsh, R1, 3);
+        self.push(Instruction::LoadAddress(R2, MapRef::Region, self.layout.port_states));
+        self.alu(Alu::Add, R2, R1);
+        self.push(Instruction::Load(AccessSize::B8, R1, R2, 0));
+        self.push(Instruction::Alu32(Alu::Rsh, R1, 31.into()));
+        self.jump_if(Cond::Eq, R1, 0, self.slow);
         // r3 = the number that the switch has come to, r4 = the queue
         self.load_queue(R4, self.slow);
         self.load_by_queue(R1, self.layout.handed);

@@ -2,8 +2,8 @@
 
 use ir::{CounterId, Expr, Key, KeyValue, SlotId, TableId};
 use tables::flat::{
-    CHILD_BITS, CHILD_SHIFT, FlatExact, FlatPrefixes, FlatRules, MAX_RULES, NODE_BITS, NODE_WORDS, PROBES, RuleElement,
-    UNSEARCHABLE, hash_step,
+    CHILD_BITS, CHILD_SHIFT, FlatExact, FlatPrefixes, FlatRules, HOME_MULTIPLIER, MAX_RULES, NODE_BITS, NODE_WORDS,
+    PROBES, RuleElement, UNSEARCHABLE, hash_step,
 };
 
 use super::scratch::ScratchWord;
@@ -161,6 +161,9 @@ impl Emitter<'_> {
             self.alu(Alu::Rsh, R0, 32);
             self.alu(Alu::Xor, R1, R0);
         }
+        self.push(Instruction::Load64(R0, HOME_MULTIPLIER));
+        self.alu(Alu::Mul, R1, R0);
+        self.alu(Alu::Rsh, R1, 32);
         self.alu(Alu::And, R1, (shape.home_slots() - 1) as i32);
         self.alu(Alu::Mul, R1, slot_bytes);
         self.load_table_address(R2, table);

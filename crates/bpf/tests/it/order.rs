@@ -15,7 +15,7 @@ fn rig() -> Rig {
         router::add_route(program, objects, [10, 0, 0, 0], 8, 3);
         router::add_route(program, objects, [10, 1, 0, 0], 16, 4);
     });
-    bpf::set_port(&rig.compiled.layout, &rig.region, 4, PortState::Slow);
+    bpf::set_port(&rig.compiled.layout, &rig.region, 4, PortState::Slow, true);
     rig
 }
 
@@ -33,7 +33,7 @@ fn a_flow_follows_its_packets_to_the_switch_until_that_is_done() {
     assert_eq!(number(&rig, 0, slow), Some(1));
     assert_eq!(number(&rig, 0, fast), None, "it is another flow");
     // The route of the flow changes: now it could be forwarded in the kernel.
-    bpf::set_port(&rig.compiled.layout, &rig.region, 4, PortState::Fast { device: 14, max_frame: 1514 });
+    bpf::set_port(&rig.compiled.layout, &rig.region, 4, PortState::Fast { device: 14, max_frame: 1514 }, true);
     assert_eq!(number(&rig, 0, slow), Some(2));
     let [handed, done] = rig.compiled.layout.order_words(0, 0).expect("a port");
     assert_eq!(rig.region[handed].load(Ordering::Relaxed), 2);
@@ -48,7 +48,7 @@ fn ports_are_numbered_apart() {
     let rig = rig();
     assert_eq!([number(&rig, 0, [10, 1, 0, 1]), number(&rig, 2, [10, 1, 0, 1])], [Some(1), Some(1)]);
     assert_eq!(number(&rig, 2, [10, 1, 0, 2]), Some(2));
-    bpf::set_port(&rig.compiled.layout, &rig.region, 4, PortState::Fast { device: 14, max_frame: 1514 });
+    bpf::set_port(&rig.compiled.layout, &rig.region, 4, PortState::Fast { device: 14, max_frame: 1514 }, true);
     // The bucket has the stamp of port 2; a flow comes by one port.
     assert_eq!(number(&rig, 0, [10, 1, 0, 1]), None);
     assert_eq!(number(&rig, 2, [10, 1, 0, 1]), Some(3));

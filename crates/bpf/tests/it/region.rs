@@ -48,12 +48,12 @@ fn packets_to_slow_ports_and_longer_than_a_port_takes_are_handed_over() {
         (PortState::Fast { device: 13, max_frame: length - 1 }, false),
     ];
     for (state, is_fast) in states {
-        bpf::set_port(&rig.compiled.layout, &rig.region, 3, state);
+        bpf::set_port(&rig.compiled.layout, &rig.region, 3, state, true);
         assert_eq!(rig.packet(0, &data) != Way::HandedOver, is_fast, "{state:?}");
     }
     rig.compare_counts();
     // A port that the region does not have is always slow.
-    bpf::set_port(&rig.compiled.layout, &rig.region, 99, PortState::Fast { device: 1, max_frame: 9000 });
+    bpf::set_port(&rig.compiled.layout, &rig.region, 99, PortState::Fast { device: 1, max_frame: 9000 }, true);
 }
 
 #[test]

@@ -71,6 +71,7 @@ pub struct Hits(pub BTreeMap<(u32, u32), u64>);
 impl CountSink for Hits {
     fn received(&mut self, _: u32, _: CounterValue) {}
     fn sent(&mut self, _: u32, _: CounterValue) {}
+    fn unsent(&mut self, _: u32, _: CounterValue) {}
     fn dropped(&mut self, _: bool, _: LocId, _: u64) {}
     fn parser_errors(&mut self, _: u64) {}
     fn counted(&mut self, _: CounterId, _: u32, _: CounterValue) {}
@@ -132,7 +133,7 @@ impl Rig {
         let region: Vec<AtomicU64> = (0..compiled.layout.bytes() / 8).map(|_| AtomicU64::new(0)).collect();
         for port in 0..PORTS {
             let state = PortState::Fast { device: port + 10, max_frame: 1514 };
-            bpf::set_port(&compiled.layout, &region, port, state);
+            bpf::set_port(&compiled.layout, &region, port, state, true);
         }
         let mut references: Vec<Switch> = executors.iter().map(|executor| switch(*executor)).collect();
         let mut writer = RegionWriter::new(&compiled.layout, wait_for_packet);

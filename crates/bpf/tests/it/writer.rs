@@ -164,8 +164,7 @@ fn a_table_without_room_closes_the_gate_until_there_is_room_again() {
     let mut rig = Rig::new(&two_tables(), |_, _| ());
     // Keys whose slots are the same: the run of slots is full although the table is not.
     let shape = tables::flat::FlatExact::new(1, 64);
-    let home = |key: u64| tables::flat::hash_step(0, key) & (shape.home_slots() as u64 - 1);
-    let keys: Vec<u64> = (0..1 << 16).filter(|key| home(*key) == 5).take(17).collect();
+    let keys: Vec<u64> = (0..1 << 16).filter(|key| shape.home([*key].into_iter()) == 5).take(17).collect();
     let (last, first) = keys.split_last().expect("17 keys");
     for key in first {
         let add = |program: &Program, objects: &mut Objects| {
@@ -194,6 +193,7 @@ struct Nobody;
 impl CountSink for Nobody {
     fn received(&mut self, _: u32, _: CounterValue) {}
     fn sent(&mut self, _: u32, _: CounterValue) {}
+    fn unsent(&mut self, _: u32, _: CounterValue) {}
     fn dropped(&mut self, _: bool, _: LocId, _: u64) {}
     fn parser_errors(&mut self, _: u64) {}
     fn counted(&mut self, _: CounterId, _: u32, _: CounterValue) {}
@@ -208,7 +208,7 @@ fn a_packet_sees_all_changes_of_an_update_or_none() {
     let compiled = bpf::compile(&program, &pipeline, KernelOptions { cpus: CPUS, ports: 8 }).expect("it is small");
     let region: Vec<AtomicU64> = (0..compiled.layout.bytes() / 8).map(|_| AtomicU64::new(0)).collect();
     for port in 0..8 {
-        bpf::set_port(&compiled.layout, &region, port, PortState::Fast { device: port, max_frame: 1514 });
+        bpf::set_port(&compiled.layout, &region, port, PortState::Fast { device: port, max_frame: 1514 }, true);
     }
     let mut objects = Objects::new(&program);
     let mut writer = RegionWriter::new(&compiled.layout, rig::wait_for_packet);

@@ -92,6 +92,21 @@ impl XdpAttachment {
         self.queues
     }
 
+    /// Runs the port's own program again, which hands all frames to the port.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn restore(&self) -> io::Result<()> {
+        self.redirect.restore()
+    }
+
+    /// Whether the interface is there under its name, up, and has a link.
+    pub fn has_link(&self) -> bool {
+        let interface = Interface::new(self.control.as_fd(), &self.interface);
+        let is_same = interface.index().is_ok_and(|index| index.cast_unsigned() == self.index);
+        is_same && interface.has_link().unwrap_or(false)
+    }
+
     /// Says in which order the program hands frames over, from now on.
     pub fn set_order(&self, order: HandOverOrder) {
         *self.redirect.order.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(order));

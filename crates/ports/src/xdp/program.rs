@@ -40,6 +40,8 @@ pub(super) struct Redirect {
     /// Whether VLAN tags beside frames are put into them.
     pub(super) restores_tags: bool,
     sockets: OwnedFd,
+    /// The program that hands all frames to the sockets.
+    program: OwnedFd,
     /// Where the port says how many handed-over frames it is done with.
     pub(super) order: RwLock<Option<Arc<HandOverOrder>>>,
     /// The attachment lasts as long as the descriptor is open.
@@ -82,7 +84,8 @@ impl Redirect {
         }
         match result {
             Ok((attach, restores_tags, link)) => {
-                Ok(Redirect { attach, restores_tags, sockets, order: RwLock::new(None), link })
+                let program = if restores_tags { tagging.unwrap_or(loaded) } else { loaded };
+                Ok(Redirect { attach, restores_tags, sockets, program, order: RwLock::new(None), link })
             }
             Err(error) if matches!(error.raw_os_error(), Some(libc::EBUSY | libc::EEXIST)) => Err(NoXdp::Occupied),
             Err(error) => Err(NoXdp::at("attaching the XDP program")(error)),
@@ -100,6 +103,11 @@ impl Redirect {
     /// Returns the descriptor of the map of sockets.
     pub(super) fn sockets(&self) -> RawFd {
         self.sockets.as_raw_fd()
+    }
+
+    /// Returns to the program that hands all frames to the sockets.
+    pub(super) fn restore(&self) -> io::Result<()> {
+        self.replace(self.program.as_fd())
     }
 
     /// Replaces the program. Every packet runs the old program or the new one.

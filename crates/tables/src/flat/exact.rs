@@ -11,6 +11,9 @@ pub const PROBES: usize = 16;
 /// Multiplier of [`hash_step`]: the odd number next to 2^64 divided by the golden ratio.
 const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 
+/// Multiplier of a hash before its upper half selects the home slot: from the finalizer of SplitMix64.
+pub const HOME_MULTIPLIER: u64 = 0xbf58_476d_1ce4_e5b9;
+
 /// Adds one word of a key to a hash, which begins as 0.
 pub fn hash_step(hash: u64, word: u64) -> u64 {
     let product = (hash ^ word).wrapping_mul(MULTIPLIER);
@@ -40,14 +43,16 @@ impl FlatExact {
         1 + self.key_words
     }
 
-    /// Returns the number of slots that a hash can select: a power of two. The slot is in the low bits of the hash.
+    /// Returns the number of slots that a hash can select: a power of two.
     /// Further slots follow, so that a probe never wraps around.
     pub fn home_slots(&self) -> usize {
         self.home_slots
     }
 
-    fn home(&self, key: impl Iterator<Item = u64>) -> usize {
-        key.fold(0, hash_step) as usize & (self.home_slots - 1)
+    /// Returns the home slot of a key: the lower bits of the upper half of its hash times [`HOME_MULTIPLIER`], so that
+    /// every bit of the key counts.
+    pub fn home(&self, key: impl Iterator<Item = u64>) -> usize {
+        (key.fold(0, hash_step).wrapping_mul(HOME_MULTIPLIER) >> 32) as usize & (self.home_slots - 1)
     }
 
     fn number(&self, words: &[AtomicU64], slot: usize) -> u64 {
@@ -191,6 +196,17 @@ mod tests {
             assert_eq!(shape.insert(&words, &[*key], number), Ok(()));
         }
         assert!((1..).zip(&keys).all(|(number, key)| shape.lookup(&words, &[*key]) == number));
+    }
+
+    #[test]
+    fn keys_that_differ_in_any_bits_only_fill_a_table() {
+        for shift in 0..=54 {
+            let shape = FlatExact::new(1, 1024);
+            let words = blank(&shape);
+            for number in 1..=1000 {
+                assert_eq!(shape.insert(&words, &[u64::from(number) << shift], number), Ok(()), "{number} << {shift}");
+            }
+        }
     }
 
     #[test]

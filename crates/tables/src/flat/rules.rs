@@ -98,7 +98,7 @@ impl FlatRules {
             })
         };
         if rules.len() > MAX_RULES || is_unordered() {
-            store(words, 0, UNSEARCHABLE.into());
+            self.refuse(words);
             return Err(FlatFull);
         }
         for (at, rule) in rules.iter().enumerate() {
@@ -115,6 +115,14 @@ impl FlatRules {
         }
         store(words, rules.len() * self.rule_words(), 0);
         Ok(())
+    }
+
+    /// Makes every lookup find [`UNSEARCHABLE`].
+    ///
+    /// # Panics
+    /// If the table does not fit the shape.
+    pub fn refuse(&self, words: &[AtomicU64]) {
+        store(words, 0, UNSEARCHABLE.into());
     }
 
     /// Returns the number of the first rule that matches a key; 0 if there is none.

@@ -59,7 +59,7 @@ pub(super) struct KernelLink {
     /// The devices of ports. Packets to other ports are handed over.
     devices: BTreeMap<PortId, PortState>,
     /// The port states in the region, as last written.
-    written: BTreeMap<PortId, PortState>,
+    written: BTreeMap<PortId, (PortState, bool)>,
     /// Whether something besides tables has changed since the last update.
     ports_changed: bool,
     /// Set when the program is replaced or the run ends. The gate stays closed then.
@@ -89,6 +89,14 @@ impl CountSink for Collector<'_> {
     fn sent(&mut self, port: u32, count: CounterValue) {
         self.ports.count_passed(self.registry, (PortId(port), 0), count.packets, [count.packets, count.bytes]);
         add(&mut self.counts.entry(PortId(port)).or_default().sent, count);
+    }
+
+    fn unsent(&mut self, port: u32, count: CounterValue) {
+        self.drops.count_many(self.registry, DropReason::PortLost, 0, count.packets);
+        self.ports.take_back_tx(self.registry, PortId(port), count.packets, count.bytes);
+        let sent = &mut self.counts.entry(PortId(port)).or_default().sent;
+        sent.packets = sent.packets.saturating_sub(count.packets);
+        sent.bytes = sent.bytes.saturating_sub(count.bytes);
     }
 
     fn dropped(&mut self, is_by_egress: bool, place: LocId, packets: u64) {
@@ -202,9 +210,10 @@ impl Switch {
         }
         for (port, device) in &link.devices {
             let may_wait = (0..PRIORITIES).any(|priority| !self.queues.is_open(*port, priority));
-            let state = if may_wait || !self.ports.is_up(*port) { PortState::Slow } else { *device };
+            let is_up = self.ports.is_up(*port);
+            let state = (if may_wait || !is_up { PortState::Slow } else { *device }, is_up);
             if link.written.insert(*port, state) != Some(state) {
-                bpf::set_port(link.writer.layout(), (*link.memory).as_ref(), port.0, state);
+                bpf::set_port(link.writer.layout(), (*link.memory).as_ref(), port.0, state.0, is_up);
             }
         }
         self.kernel = Some(link);
@@ -267,6 +276,7 @@ struct HitList<'h>(&'h mut Vec<(TableId, EntryHandle, CounterValue)>);
 impl CountSink for HitList<'_> {
     fn received(&mut self, _: u32, _: CounterValue) {}
     fn sent(&mut self, _: u32, _: CounterValue) {}
+    fn unsent(&mut self, _: u32, _: CounterValue) {}
     fn dropped(&mut self, _: bool, _: LocId, _: u64) {}
     fn parser_errors(&mut self, _: u64) {}
     fn counted(&mut self, _: CounterId, _: u32, _: CounterValue) {}

@@ -49,9 +49,10 @@ impl KernelHook {
         self.program = Arc::clone(switch.program());
         let (answer, answered) = channel();
         let (program, config, loader) = (Arc::clone(&self.program), switch.config().clone(), self.loader.clone());
+        let number = loader.announce();
         let run = move || {
             // The hook may have turned to another program.
-            let _ = answer.send(compile(&program, &config).and_then(|code| loader.load(code)));
+            let _ = answer.send(loader.load(compile(&program, &config), number));
         };
         match std::thread::Builder::new().name("kernel-compiler".to_owned()).spawn(run) {
             Ok(_) => self.loading = Some(answered),

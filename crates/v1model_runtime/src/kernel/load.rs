@@ -2,6 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use bpf::asm::Links;
@@ -16,6 +17,8 @@ use super::{KernelPorts, NotInKernel, RestrictLoader, system};
 pub(super) struct LoadedCode {
     pub code: KernelCode,
     pub region: Arc<KernelRegion>,
+    /// The ports whose frames it processes, with their interfaces.
+    pub ports: Vec<(PortId, String)>,
     /// Number of instructions of the code.
     pub instructions: usize,
     /// Number of instructions that the verifier processed.
@@ -40,14 +43,26 @@ impl KernelPorts {
         let devices =
             RedirectMap::devices(self.ports.len() as u32).map_err(system("cannot create the map of devices"))?;
         for (at, (_, attachment)) in (0..).zip(&self.ports) {
-            devices.set_device(at, attachment.index()).map_err(system("cannot add a device to the map"))?;
+            // Nothing is sent to a device that has gone: its port is slow.
+            let _ = devices.set_device(at, attachment.index());
         }
         let load =
             |port: PortId, attachment: &XdpAttachment| load(&code, (&region, &devices), port, attachment, self.is_gpl);
         let programs: Vec<(KernelProgram, usize)> =
             self.ports.iter().map(|(port, attachment)| load(*port, attachment)).collect::<Result<_, _>>()?;
-        for ((_, attachment), (program, _)) in self.ports.iter().zip(&programs) {
-            attachment.run(program).map_err(system("cannot attach the program"))?;
+        let (mut attached, mut refused) = (Vec::new(), None);
+        for ((port, attachment), (program, _)) in self.ports.iter().zip(&programs) {
+            match attachment.run(program) {
+                Ok(()) => attached.push((*port, attachment.interface().to_owned())),
+                Err(error) => {
+                    // Its frames are those of the switch. A port that has gone has none.
+                    let _ = attachment.restore();
+                    refused = Some(error);
+                }
+            }
+        }
+        if let Some(error) = refused.filter(|_| attached.is_empty()) {
+            return Err(system("cannot attach the program")(error));
         }
         let region = Arc::new(region);
         for (port, attachment) in &self.ports {
@@ -56,6 +71,7 @@ impl KernelPorts {
             attachment.set_order(HandOverOrder { memory, mark: bpf::HAND_OVER_MARK, words });
         }
         Ok(LoadedCode {
+            ports: attached,
             instructions: programs[0].1,
             verified_instructions: programs[0].0.verified_instructions(),
             region,
@@ -92,33 +108,47 @@ fn load(
     }
 }
 
-/// Code to load, and the way of the result.
-type LoadRequest = (KernelCode, Sender<Result<LoadedCode, NotInKernel>>);
+/// Code to load, or none to run the ports' own programs; the number of its program; and the way of the result.
+type LoadRequest = (Result<KernelCode, NotInKernel>, u64, Sender<Result<LoadedCode, NotInKernel>>);
 
 /// A thread that keeps the privileges to load and attach code. It ends when this value and its clones are dropped.
 #[derive(Clone)]
-pub(super) struct KernelLoader(Sender<LoadRequest>);
+pub(super) struct KernelLoader {
+    requests: Sender<LoadRequest>,
+    /// The number of the latest program. Code of earlier ones is not attached any more.
+    latest: Arc<AtomicU64>,
+}
 
 impl KernelLoader {
     /// Starts the thread.
     pub fn start(ports: KernelPorts, restrict: RestrictLoader) -> io::Result<KernelLoader> {
         let (requests, received): (Sender<LoadRequest>, Receiver<LoadRequest>) = channel();
+        let latest = Arc::new(AtomicU64::new(0));
+        let newest = Arc::clone(&latest);
         let run = move || {
             restrict();
-            for (code, answer) in received {
-                // Whoever asked may be gone.
-                let _ = answer.send(ports.load(code));
+            for (code, number, answer) in received {
+                if number == newest.load(Ordering::Acquire) {
+                    // Whoever asked may be gone.
+                    let _ = answer.send(code.and_then(|code| ports.load(code)).inspect_err(|_| ports.restore()));
+                }
             }
         };
         std::thread::Builder::new().name("kernel-loader".to_owned()).spawn(run)?;
-        Ok(KernelLoader(requests))
+        Ok(KernelLoader { requests, latest })
     }
 
-    /// Loads code and attaches it, and waits for the result.
-    pub fn load(&self, code: KernelCode) -> Result<LoadedCode, NotInKernel> {
+    /// Announces the next program, and returns its number.
+    pub fn announce(&self) -> u64 {
+        self.latest.fetch_add(1, Ordering::AcqRel) + 1
+    }
+
+    /// Loads code of the program with a number and attaches it, or runs the ports' own programs if there is none, unless another program has been announced since, and
+    /// waits for the result.
+    pub fn load(&self, code: Result<KernelCode, NotInKernel>, number: u64) -> Result<LoadedCode, NotInKernel> {
         let gone = || NotInKernel::Program("the loader has ended".to_owned());
         let (answer, answered) = channel();
-        self.0.send((code, answer)).map_err(|_| gone())?;
+        self.requests.send((code, number, answer)).map_err(|_| gone())?;
         answered.recv().map_err(|_| gone())?
     }
 }

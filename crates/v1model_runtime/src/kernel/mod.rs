@@ -89,6 +89,8 @@ fn system(what: &'static str) -> impl FnOnce(std::io::Error) -> NotInKernel {
 pub struct KernelPorts {
     ports: Vec<(PortId, XdpAttachment)>,
     is_gpl: bool,
+    /// Whether the kernel says which devices accept redirected frames.
+    says_redirects: bool,
 }
 
 /// Called with a note for the user, one sentence.
@@ -173,6 +175,7 @@ impl KernelPorts {
     /// Adds a port, if its program runs in the interface's driver.
     pub fn add(&mut self, port: PortId, attachment: XdpAttachment) {
         if attachment.is_native() {
+            self.says_redirects |= ports::accepts_redirects(attachment.interface()).is_some();
             self.ports.push((port, attachment));
         }
     }
@@ -197,7 +200,8 @@ impl KernelPorts {
             true => Err(NotInKernel::NoProgram),
             false => load::compile(switch.program(), switch.config())
                 .and_then(|code| self.load(code))
-                .and_then(|loaded| self.install(switch, loaded)),
+                .and_then(|loaded| self.install(switch, loaded))
+                .inspect_err(|_| self.restore()),
         };
         // A run without these counts is still correct: kernels without BTF lose the same frames uncounted.
         let interfaces: Vec<u32> = self.ports.iter().map(|(_, attachment)| attachment.index()).collect();
@@ -214,10 +218,18 @@ impl KernelPorts {
         Ok((hook, KernelRun { summary, losses_error, without_tags, losses }))
     }
 
+    /// Runs the ports' own programs again.
+    fn restore(&self) {
+        for (_, attachment) in &self.ports {
+            // A port that has gone needs none.
+            let _ = attachment.restore();
+        }
+    }
+
     /// Opens the way of packets into code that was loaded.
     fn install(&self, switch: &mut Switch, loaded: LoadedCode) -> Result<KernelSummary, NotInKernel> {
         let mut summary = KernelSummary {
-            ports: self.ports.iter().map(|(port, attachment)| (*port, attachment.interface().to_owned())).collect(),
+            ports: loaded.ports,
             not_sent_to: Vec::new(),
             instructions: loaded.instructions,
             verified_instructions: loaded.verified_instructions,
@@ -237,7 +249,9 @@ impl KernelPorts {
     /// Returns the states of the ports, whose devices have the indices from 0 on.
     fn device_states(&self) -> impl Iterator<Item = PortState> {
         (0..).zip(&self.ports).map(|(device, (_, attachment))| {
-            if ports::accepts_redirects(attachment.interface()) == Some(false) {
+            // A question that fails is one about a device that is not there, or a process without descriptors.
+            let accepts = ports::accepts_redirects(attachment.interface()).unwrap_or(!self.says_redirects);
+            if !accepts || !attachment.has_link() {
                 return PortState::Slow;
             }
             PortState::Fast { device, max_frame: (attachment.mtu() + ETHERNET_BYTES) as u32 }
