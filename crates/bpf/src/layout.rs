@@ -33,7 +33,8 @@ const DEFAULT_ENTRIES: u64 = 1024;
 /// Maximum number of elements of a key.
 const MAX_KEYS: usize = 8;
 
-/// Number of receive queues of a port whose hand-overs are numbered apart. Queues with the same remainder share numbers.
+/// Number of receive queues of a port whose hand-overs are numbered apart. Queues with the same remainder share
+/// numbers.
 pub const ORDERED_QUEUES: u32 = 16;
 /// Number of buckets of flows, a power of two.
 pub(crate) const FLOW_BUCKETS: u32 = 4096;
@@ -292,8 +293,8 @@ impl RegionLayout {
         self.gate
     }
 
-    /// Returns the indices of two words for a queue of a port: the number of its last hand-over, and of the last one that
-    /// the switch is done with.
+    /// Returns the indices of two words for a queue of a port: the number of its last hand-over, and of the last one
+    /// that the switch is done with.
     pub fn order_words(&self, port: u32, queue: u32) -> Option<[usize; 2]> {
         let at = port * ORDERED_QUEUES + queue % ORDERED_QUEUES;
         (port < self.options.ports).then(|| [self.handed, self.done].map(|first| (first / 8 + at) as usize))

@@ -22,7 +22,8 @@ pub enum PortState {
     },
 }
 
-/// Sets the state of a port, and whether packets that it receives run in the kernel. Ports beyond [`RegionLayout::ports`] are always slow.
+/// Sets the state of a port, and whether packets that it receives run in the kernel. Ports beyond
+/// [`RegionLayout::ports`] are always slow.
 ///
 /// # Panics
 /// If the region is smaller than [`RegionLayout::bytes`].

@@ -1,8 +1,8 @@
 //! Keeps the tables of a region equal to those of the switch, and takes its counts.
 //!
 //! The tables exist twice (the left-right technique of Ramalhete and Correia, 2013). Packets use the copy that the gate
-//! names; the writer changes the other, and then the gate. So a packet sees all changes between two calls of [`RegionWriter::update`], or none of them, and nothing
-//! changes below it.
+//! names; the writer changes the other, and then the gate. So a packet sees all changes between two calls of
+//! [`RegionWriter::update`], or none of them, and nothing changes below it.
 //!
 //! ```text
 //! writer:   wait until no packet uses copy B ─ B: earlier and new changes ─ gate: B      wait ... A ...

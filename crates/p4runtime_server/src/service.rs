@@ -21,7 +21,7 @@ use crate::data_plane::{DataPlane, DataPlaneHandle, NotificationReceiver};
 use crate::memory_budget::{MemoryBudget, MemoryCharge};
 use crate::message_admission::HeldResources;
 use crate::pipeline::{self, Pipeline};
-use crate::read::{ReadPiece, ResponseChunks};
+use crate::read::{LiveQuery, ReadPiece, ResponseChunks};
 use crate::read_pace::ReadPace;
 use crate::server::{ConfigAction, ConfigPlan, Server, reconcile};
 use crate::shadow::ShadowState;
@@ -373,11 +373,7 @@ impl ServiceState {
     }
 
     /// Runs a query on the switch that reads refer to, if it still runs the program of the query.
-    async fn query(
-        &self,
-        program: Arc<ir::Program>,
-        query: crate::read::LiveQuery,
-    ) -> Result<Vec<v1::entity::Entity>, Refusal> {
+    async fn query(&self, program: Arc<ir::Program>, query: LiveQuery) -> Result<Vec<v1::entity::Entity>, Refusal> {
         let changed = || Refusal::new(Code::Aborted, "the pipeline changed during the read");
         let now_ns = self.now_ns();
         if let Some(switch) = self.server().saved_switch() {

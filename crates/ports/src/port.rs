@@ -182,8 +182,8 @@ pub trait Port: Send {
         None
     }
 
-    /// Returns the port's program in the kernel, if it has one that can be replaced: AF_XDP ports do. A driver that must
-    /// see every frame has none.
+    /// Returns the port's program in the kernel, if it has one that can be replaced: AF_XDP ports do. A driver that
+    /// must see every frame has none.
     fn attachment(&self) -> Option<XdpAttachment> {
         None
     }

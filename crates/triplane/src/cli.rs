@@ -47,8 +47,7 @@ dropped, by reason.
 Privileges: root is not needed. Grant the command what its ports need to be opened:
   sudo setcap cap_net_raw+ep triplane                             interfaces
   sudo setcap cap_net_raw,cap_net_admin,cap_bpf+ep triplane       also xdp: and tap:
-  sudo setcap cap_net_raw,cap_net_admin,cap_bpf,cap_perfmon+ep triplane
-                                                                  also kernel:
+  sudo setcap cap_net_raw,cap_net_admin,cap_bpf,cap_perfmon+ep triplane  kernel:
 Once everything is open, the switch gives up all capabilities, also root's, and
 opens no other files than those of --state-dir (Landlock). docs/deployment.md has
 the table of capabilities and a systemd unit.

@@ -22,8 +22,8 @@ const DATA_META: i16 = 8;
 const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 
 impl Emitter<'_> {
-    /// Hands over packets of ports that do not receive in the kernel, and packets whose flow has packets that the switch
-    /// is not done with.
+    /// Hands over packets of ports that do not receive in the kernel, and packets whose flow has packets that the
+    /// switch is not done with.
     pub(super) fn hand_over_overtaking(&mut self) {
         let end = self.code.label();
         // Packets from a port that is down, or has left, are those of the switch.

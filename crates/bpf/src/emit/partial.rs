@@ -1,10 +1,9 @@
 //! Hands over packets of a local stack whose TCP or UDP checksum is left to a card
 //! (`CHECKSUM_PARTIAL`).
 //!
-//! The checksum field of such a packet holds the sum of the pseudo-header, as the switch's ports know (`ports::xdp`).
-//! A complete packet has this value by chance, once in 65,536; it is handed over, and the switch processes it correctly.
-//! So the code here only
-//! has to find every packet that the ports would find. It overwrites r0 to r4.
+//! The checksum field of such a packet holds the sum of the pseudo-header, as the switch's ports know (`ports::xdp`). A
+//! complete packet has this value by chance, once in 65,536; it is handed over, and the switch processes it correctly.
+//! So the code here only has to find every packet that the ports would find. It overwrites r0 to r4.
 
 use super::{Emitter, PACKET, PACKET_END, R0, R1, R2, R3, R4};
 use crate::asm::{AccessSize, Alu, Cond, Instruction, Label, Reg};

@@ -55,8 +55,8 @@ impl Objects {
         self.control().tables[table].entries.handles().map(|handle| handle.0)
     }
 
-    /// Returns the entry with a number, and its handle, which is not reused for later entries. `None` if there is none, and for tables whose entries
-    /// lie in the memory of servers.
+    /// Returns the entry with a number, and its handle, which is not reused for later entries. `None` if there is none,
+    /// and for tables whose entries lie in the memory of servers.
     pub fn entry_numbered(&self, table: TableId, number: u32) -> Option<(TableEntry, EntryHandle)> {
         let (state, handle) = (&self.control().tables[table], Handle(number));
         let is_present = !self.has_ledger(table) && state.entries.has(handle);

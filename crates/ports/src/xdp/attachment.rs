@@ -63,14 +63,15 @@ impl XdpAttachment {
         self.has_local_senders
     }
 
-    /// Whether the port's own program puts VLAN tags that were stripped (VLAN offload) back into frames. Programs loaded
-    /// by [`load`](Self::load) do so only if `is_gpl`.
+    /// Whether the port's own program puts VLAN tags that were stripped (VLAN offload) back into frames. Programs
+    /// loaded by [`load`](Self::load) do so only if `is_gpl`.
     pub fn restores_tags(&self) -> bool {
         self.redirect.restores_tags
     }
 
-    /// Loads a program for the port. One with a GPL-compatible licence may ask the driver for VLAN tags that were stripped
-    /// from frames, so if the port [restores them](XdpAttachment::restores_tags), they are put into the frames first.
+    /// Loads a program for the port. One with a GPL-compatible licence may ask the driver for VLAN tags that were
+    /// stripped from frames, so if the port [restores them](XdpAttachment::restores_tags), they are put into the frames
+    /// first.
     ///
     /// # Errors
     /// [`ProgramRejected`] with the verifier's log.

@@ -19,8 +19,8 @@
 //! - *Over-long segments*: a veth stops its other end from creating them while a program is attached. In generic mode
 //!   they do arrive, and are segmented to the MTU.
 //! - *VLAN tags* that a stack or a card keeps beside the frame: the program queries the driver and puts them back where
-//!   that is supported ([`XdpPort::restores_tags`]: veth since Linux 6.8, some cards). Elsewhere they are lost, unless the
-//!   sender inserts tags itself (`ethtool -K IF tx-vlan-hw-insert off`; for a card's own reception `rxvlan off`).
+//!   that is supported ([`XdpPort::restores_tags`]: veth since Linux 6.8, some cards). Elsewhere they are lost, unless
+//!   the sender inserts tags itself (`ethtool -K IF tx-vlan-hw-insert off`; for a card's own reception `rxvlan off`).
 //!   AF_PACKET has no such gap. Tags that are in the frame stay in any case.
 //! - *Frames of several buffers* (MTU over 3,818 bytes) are assembled on the heap; a kernel without multi-buffer AF_XDP
 //!   rejects the port. An MTU over 10,218 bytes is always rejected, and AF_PACKET is used instead.

@@ -1,4 +1,4 @@
-//! Tells a program in the kernel how many of the frames that it handed over the port's user is done with.
+//! Reports to a program in the kernel how many of the frames that it handed over the port's user is done with.
 //!
 //! The program numbers the frames of each queue, and writes the number in front of the frame. When the user asks for
 //! more frames, it has processed and sent those that it got before. A frame that found the socket's ring full never
@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use crate::frame::Frame;
 
-/// Time without a frame after which none is on its way. The kernel publishes received frames at the end of a poll of the
-/// device, some hundred microseconds later at most.
+/// Time without a frame after which none is on its way. The kernel publishes received frames at the end of a poll of
+/// the device, some hundred microseconds later at most.
 const QUIET: Duration = Duration::from_millis(2);
 
 /// The words that the program and the port share.

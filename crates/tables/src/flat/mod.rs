@@ -3,7 +3,8 @@
 //!
 //! Programs that cannot call Rust code look keys up in them: see the crate `bpf`. A table is a *shape*, which says
 //! where the words are, and a slice of words, which may lie at any address. All words of an empty table are 0.
-//! [`FlatExact::lookup`], [`FlatPrefixes::lookup`] and [`FlatRules::lookup`] are the reference for the generated lookups.
+//! [`FlatExact::lookup`], [`FlatPrefixes::lookup`] and [`FlatRules::lookup`] are the reference for the generated
+//! lookups.
 //!
 //! A table maps keys to *numbers* from 1 on. 0 means that no entry matches, so that the record of a miss can lie in
 //! front of the records of the entries.

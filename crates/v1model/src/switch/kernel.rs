@@ -162,8 +162,8 @@ impl Switch {
         Ok(())
     }
 
-    /// Sets the device by which packets in the kernel leave a port; they are handed over without one, and while the port
-    /// is down or has a rate. Takes effect with [`Switch::publish`].
+    /// Sets the device by which packets in the kernel leave a port; they are handed over without one, and while the
+    /// port is down or has a rate. Takes effect with [`Switch::publish`].
     pub fn set_kernel_device(&mut self, port: PortId, device: PortState) {
         if let Some(link) = &mut self.kernel {
             link.devices.insert(port, device);

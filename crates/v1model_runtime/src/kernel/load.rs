@@ -129,7 +129,7 @@ impl KernelLoader {
             restrict();
             for (code, number, answer) in received {
                 if number == newest.load(Ordering::Acquire) {
-                    // Whoever asked may be gone.
+                    // The caller may be gone.
                     let _ = answer.send(code.and_then(|code| ports.load(code)).inspect_err(|_| ports.restore()));
                 }
             }
@@ -143,8 +143,8 @@ impl KernelLoader {
         self.latest.fetch_add(1, Ordering::AcqRel) + 1
     }
 
-    /// Loads code of the program with a number and attaches it, or runs the ports' own programs if there is none, unless another program has been announced since, and
-    /// waits for the result.
+    /// Loads code of the program with a number and attaches it, or runs the ports' own programs if there is none,
+    /// unless another program has been announced since, and waits for the result.
     pub fn load(&self, code: Result<KernelCode, NotInKernel>, number: u64) -> Result<LoadedCode, NotInKernel> {
         let gone = || NotInKernel::Program("the loader has ended".to_owned());
         let (answer, answered) = channel();

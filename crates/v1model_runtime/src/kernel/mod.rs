@@ -7,7 +7,7 @@
 //! ```
 //!
 //! [`KernelPorts::attach`] needs CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON. The hook that it returns needs none. It keeps
-//! the code attached, and tells the switch when a device can no longer be sent to. When a controller sets another
+//! the code attached, and reports to the switch when a device can no longer be sent to. When a controller sets another
 //! pipeline, the hook has it compiled in a thread of its own, and a *loader*, a thread that keeps the privileges and
 //! does nothing else, loads and attaches the code. Until then, the gate of the old code is closed, and the switch
 //! processes all packets.
