@@ -108,22 +108,23 @@ impl<'r> RegionCounts<'r> {
     }
 }
 
-/// The receiver of counts that [`crate::RegionWriter::collect_counts`] takes out of a region.
+/// The receiver of counts that [`crate::RegionWriter::collect_counts`] takes out of a region. It ignores what it does
+/// not implement.
 pub trait CountSink {
     /// Packets that a port received, which were forwarded or dropped in the kernel.
-    fn received(&mut self, port: u32, count: CounterValue);
+    fn received(&mut self, _port: u32, _count: CounterValue) {}
     /// Packets that left by a port.
-    fn sent(&mut self, port: u32, count: CounterValue);
+    fn sent(&mut self, _port: u32, _count: CounterValue) {}
     /// Packets among those that left by a port that were lost, as its device was gone.
-    fn unsent(&mut self, port: u32, count: CounterValue);
+    fn unsent(&mut self, _port: u32, _count: CounterValue) {}
     /// Packets that ingress, or egress, dropped at a place of the program.
-    fn dropped(&mut self, is_by_egress: bool, place: LocId, packets: u64);
+    fn dropped(&mut self, _is_by_egress: bool, _place: LocId, _packets: u64) {}
     /// Packets whose parser ended with an error.
-    fn parser_errors(&mut self, packets: u64);
+    fn parser_errors(&mut self, _packets: u64) {}
     /// Packets that an element of a counter array counted.
-    fn counted(&mut self, counter: CounterId, index: u32, count: CounterValue);
+    fn counted(&mut self, _counter: CounterId, _index: u32, _count: CounterValue) {}
     /// Packets that hit an entry.
-    fn hit(&mut self, table: TableId, entry: EntryHandle, count: CounterValue);
+    fn hit(&mut self, _table: TableId, _entry: EntryHandle, _count: CounterValue) {}
 }
 
 /// Takes all counts but the hits of entries out of a region.

@@ -447,12 +447,4 @@ fn pair(key: &Key, value: &KeyValue) -> [u64; 2] {
 /// Receives the counts of a region that no packet has used.
 struct NoCounts;
 
-impl CountSink for NoCounts {
-    fn received(&mut self, _: u32, _: engine::CounterValue) {}
-    fn sent(&mut self, _: u32, _: engine::CounterValue) {}
-    fn unsent(&mut self, _: u32, _: engine::CounterValue) {}
-    fn dropped(&mut self, _: bool, _: ir::LocId, _: u64) {}
-    fn parser_errors(&mut self, _: u64) {}
-    fn counted(&mut self, _: ir::CounterId, _: u32, _: engine::CounterValue) {}
-    fn hit(&mut self, _: TableId, _: EntryHandle, _: engine::CounterValue) {}
-}
+impl CountSink for NoCounts {}

@@ -11,7 +11,7 @@ use bpf::machine::{self, Environment, MachineFault, RunOutcome};
 use bpf::{CountSink, KernelCode, KernelOptions, PortState, RegionCounts, RegionError, RegionWriter};
 use compiler::Source;
 use engine::{CounterValue, EntryHandle, Objects};
-use ir::{CounterId, LocId, Program, TableId};
+use ir::{Program, TableId};
 use switch::{Device, DropReason, Frame, Time};
 use v1model::{Config, Executor, Switch, V1Model};
 
@@ -69,13 +69,6 @@ impl Ways {
 pub struct Hits(pub BTreeMap<(u32, u32), u64>);
 
 impl CountSink for Hits {
-    fn received(&mut self, _: u32, _: CounterValue) {}
-    fn sent(&mut self, _: u32, _: CounterValue) {}
-    fn unsent(&mut self, _: u32, _: CounterValue) {}
-    fn dropped(&mut self, _: bool, _: LocId, _: u64) {}
-    fn parser_errors(&mut self, _: u64) {}
-    fn counted(&mut self, _: CounterId, _: u32, _: CounterValue) {}
-
     fn hit(&mut self, _: TableId, entry: EntryHandle, count: CounterValue) {
         *self.0.entry((entry.number, entry.generation)).or_default() += count.packets;
     }

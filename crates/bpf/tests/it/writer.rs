@@ -7,8 +7,8 @@ use bits::Bits;
 use bpf::asm::MapRef;
 use bpf::machine::{self, Environment};
 use bpf::{CountSink, KernelOptions, PortState, RegionError, RegionWriter};
-use engine::{ActionCall, CounterValue, EntryHandle, Objects, TableEntry};
-use ir::{ActionId, CounterId, KeyValue, LocId, Program, TableId};
+use engine::{ActionCall, Objects, TableEntry};
+use ir::{ActionId, KeyValue, Program, TableId};
 use rng::SplitMix64;
 
 use crate::rig::{self, CPU, CPUS, Hits, Rig, Way, links};
@@ -191,15 +191,7 @@ fn a_table_without_room_closes_the_gate_until_there_is_room_again() {
 /// Forgets all counts.
 struct Nobody;
 
-impl CountSink for Nobody {
-    fn received(&mut self, _: u32, _: CounterValue) {}
-    fn sent(&mut self, _: u32, _: CounterValue) {}
-    fn unsent(&mut self, _: u32, _: CounterValue) {}
-    fn dropped(&mut self, _: bool, _: LocId, _: u64) {}
-    fn parser_errors(&mut self, _: u64) {}
-    fn counted(&mut self, _: CounterId, _: u32, _: CounterValue) {}
-    fn hit(&mut self, _: TableId, _: EntryHandle, _: CounterValue) {}
-}
+impl CountSink for Nobody {}
 
 #[test]
 fn a_packet_sees_all_changes_of_an_update_or_none() {

@@ -274,13 +274,6 @@ impl Switch {
 struct HitList<'h>(&'h mut Vec<(TableId, EntryHandle, CounterValue)>);
 
 impl CountSink for HitList<'_> {
-    fn received(&mut self, _: u32, _: CounterValue) {}
-    fn sent(&mut self, _: u32, _: CounterValue) {}
-    fn unsent(&mut self, _: u32, _: CounterValue) {}
-    fn dropped(&mut self, _: bool, _: LocId, _: u64) {}
-    fn parser_errors(&mut self, _: u64) {}
-    fn counted(&mut self, _: CounterId, _: u32, _: CounterValue) {}
-
     fn hit(&mut self, table: TableId, entry: EntryHandle, count: CounterValue) {
         self.0.push((table, entry, count));
     }
