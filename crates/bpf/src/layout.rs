@@ -154,7 +154,7 @@ fn search(program: &Program, table: &Table, capacity: u32) -> Result<TableSearch
 }
 
 /// Returns how the pairs of a rule match the elements of a key. The bounds of signed ranges are moved by
-/// [`sign_offset`].
+/// [`sign_mask`].
 pub(crate) fn rule_elements(keys: &[Key]) -> Vec<RuleElement> {
     let element = |key: &Key| match key.kind {
         MatchKind::Range => RuleElement::Range,
@@ -163,8 +163,9 @@ pub(crate) fn rule_elements(keys: &[Key]) -> Vec<RuleElement> {
     keys.iter().map(element).collect()
 }
 
-/// Returns what is added to signed numbers, by an exclusive or, so that they compare as unsigned ones; 0 for others.
-pub(crate) fn sign_offset(key: &Key) -> u64 {
+/// Returns the sign bit of a signed range key, by XOR with which signed numbers compare as unsigned ones; 0 for other
+/// keys.
+pub(crate) fn sign_mask(key: &Key) -> u64 {
     if key.signed && key.kind == MatchKind::Range && key.width > 0 { 1 << (key.width - 1) } else { 0 }
 }
 

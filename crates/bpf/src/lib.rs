@@ -33,7 +33,7 @@ pub use emit::HAND_OVER_MARK;
 pub use emit::{HandOver, HandOverReason, KernelCode, compile};
 pub use layout::{ORDERED_QUEUES, PAGE_BYTES, RegionLayout, Unsupported};
 pub use region::{CountSink, PortState, RegionCounts, finish_hand_overs, set_port};
-pub use writer::{PacketWaits, RegionError, RegionWriter};
+pub use writer::{RegionError, RegionWriter, WaitForPacket};
 
 use engine::Step;
 use ir::SlotId;

@@ -1,10 +1,9 @@
-//! Numbers of the kernel's functions and verdicts, from `include/uapi/linux/bpf.h`.
+//! Numbers of the kernel's functions and verdicts, and offsets in `struct xdp_md`, from `include/uapi/linux/bpf.h`.
 
 /// `bpf_get_smp_processor_id`
 pub const GET_SMP_PROCESSOR_ID: i32 = 8;
 /// `bpf_redirect_map`
 pub const REDIRECT_MAP: i32 = 51;
-
 /// `bpf_xdp_adjust_meta`
 pub const ADJUST_META: i32 = 54;
 
@@ -16,3 +15,12 @@ pub const XDP_DROP: i32 = 1;
 pub const XDP_PASS: i32 = 2;
 /// The frame goes to a device or a socket.
 pub const XDP_REDIRECT: i32 = 4;
+
+/// Offset of the start of the frame.
+pub const XDP_MD_DATA: i16 = 0;
+/// Offset of the end of the frame.
+pub const XDP_MD_DATA_END: i16 = 4;
+/// Offset of the start of the metadata in front of the frame.
+pub const XDP_MD_DATA_META: i16 = 8;
+/// Offset of the receive queue.
+pub const XDP_MD_RX_QUEUE_INDEX: i16 = 16;

@@ -24,7 +24,7 @@ use engine::{ActionCall, ActionSpec, ChangedEntry, EntryHandle, Objects, TableEn
 use ir::{Key, KeyValue, MatchKind, Program, Table, TableId};
 use tables::flat::{FlatRule, MAX_RULES, PrefixWriter};
 
-use crate::layout::{FlatTable, GATE_OPEN, RegionLayout, TableSearch, chain, rule_elements, sign_offset};
+use crate::layout::{FlatTable, GATE_OPEN, RegionLayout, TableSearch, chain, rule_elements, sign_mask};
 use crate::region::{CountSink, load, store, take_counts, take_pair};
 
 /// The tables of a region cannot be brought up to date.
@@ -85,16 +85,16 @@ pub struct RegionWriter {
     busy: Vec<(u32, u64)>,
     /// Whether the last wait for them was given up.
     is_stuck: bool,
-    waits: PacketWaits,
+    waits: WaitForPacket,
 }
 
-/// Waits a little for a packet to end. The argument is the number of calls before, for the same wait. Returns false to
-/// give up. A packet takes less than a microsecond; a processor that a hypervisor has suspended takes longer.
-pub type PacketWaits = fn(u64) -> bool;
+/// Waits a little for a packet to end. The argument is the number of earlier calls for the same packet. Returns false
+/// to give up. A packet takes less than a microsecond; a processor that a hypervisor has suspended takes longer.
+pub type WaitForPacket = fn(u64) -> bool;
 
 impl RegionWriter {
     /// Creates the writer of a blank region: all words 0.
-    pub fn new(layout: &RegionLayout, waits: PacketWaits) -> RegionWriter {
+    pub fn new(layout: &RegionLayout, waits: WaitForPacket) -> RegionWriter {
         let copy = || {
             let writer = |table: &FlatTable| match table.search {
                 TableSearch::Prefixes(shape) => Some(PrefixWriter::new(shape)),
@@ -430,9 +430,9 @@ fn pair(key: &Key, value: &KeyValue) -> [u64; 2] {
     let all = u64::MAX.checked_shr(64 - key.width).unwrap_or(0);
     match (key.kind, value) {
         (MatchKind::Range, KeyValue::Range(low, high)) => {
-            [low, high].map(|bound| bound.low_u64() & all ^ sign_offset(key))
+            [low, high].map(|bound| bound.low_u64() & all ^ sign_mask(key))
         }
-        (MatchKind::Range, KeyValue::Exact(value)) => [value.low_u64() ^ sign_offset(key); 2],
+        (MatchKind::Range, KeyValue::Exact(value)) => [value.low_u64() ^ sign_mask(key); 2],
         (MatchKind::Range, _) => [0, all],
         (_, KeyValue::Exact(value)) => [value.low_u64(), all],
         (_, KeyValue::Ternary(value, mask)) => [value.low_u64(), mask.low_u64()],

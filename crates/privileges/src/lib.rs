@@ -5,7 +5,8 @@
 //! ```
 //!
 //! [`restrict_thread`] leaves the calling thread without capabilities, sets `no_new_privs`, and lets Landlock restrict
-//! files to those of a [`KeptAccess`]. It is the only place of the project that changes privileges.
+//! files to those of a [`KeptAccess`]. [`restrict_program_loader`] does the same for the one thread that keeps
+//! capabilities, to load programs into the kernel. No other crate changes privileges.
 //!
 //! Invariants:
 //! - Linux keeps privileges per thread. A thread that was started before keeps its own, so the call comes before any
@@ -136,6 +137,7 @@ pub fn restrict_program_loader() -> Result<(), PrivilegeError> {
     let refused = |error: Errno| PrivilegeError::Refused(error.into());
     let needed = CapabilitySet::BPF | CapabilitySet::NET_ADMIN | CapabilitySet::PERFMON;
     let kept = thread::capabilities(None).map_err(refused)?.permitted & needed;
+    clear_bounding_set().map_err(refused)?;
     thread::set_no_new_privs(true).map_err(refused)?;
     files::restrict(&KeptAccess::default().reading("/sys/kernel/btf")).map_err(PrivilegeError::Refused)?;
     let sets = CapabilitySets { effective: kept, permitted: kept, inheritable: CapabilitySet::empty() };

@@ -7,7 +7,7 @@ use runtime::{RunConfig, RunReport};
 use serde_json::{Value, json};
 use v1model::Switch;
 use v1model_runtime::hooks;
-use v1model_runtime::kernel::{KernelPorts, KernelRun, KernelSummary, NotInKernel};
+use v1model_runtime::kernel::{KernelPorts, KernelRun, KernelSummary, NotInKernel, RestrictLoader, not_in_kernel};
 
 use crate::output::{Failure, Output, counted};
 
@@ -23,6 +23,15 @@ pub enum KernelMode {
     Off,
 }
 
+/// Where the programs of a run come from.
+#[derive(Clone, Copy, Debug)]
+pub struct ProgramSource {
+    /// The program only drops packets until a controller sets a pipeline.
+    pub is_placeholder: bool,
+    /// Controllers may set pipelines.
+    pub may_change: bool,
+}
+
 /// Whether a port is to run the program in the kernel.
 fn is_kernel_port(spec: &PortSpec) -> bool {
     matches!(&spec.kind, PortKind::Xdp { settings, .. } if settings.in_kernel)
@@ -30,11 +39,11 @@ fn is_kernel_port(spec: &PortSpec) -> bool {
 
 /// Runs the program in the kernel on the ports that ask for it, and notes what does and what does not. Called before
 /// the process gives up its privileges. `obstacle` is the reason why no packet may be processed there, if the run has
-/// one. A placeholder is a program until a controller sets a pipeline.
+/// one.
 pub fn attach(
     (mode, obstacle): (KernelMode, Option<&str>),
     specs: &[PortSpec],
-    is_placeholder: bool,
+    source: ProgramSource,
     config: &mut RunConfig<Switch>,
     output: &Output,
 ) -> Result<Option<KernelRun>, Failure> {
@@ -44,7 +53,7 @@ pub fn attach(
     }
     let attached = match obstacle {
         Some(obstacle) => Err(obstacle.to_owned()),
-        None => attach_ports(specs, is_placeholder, config, output).map_err(|error| error.to_string()),
+        None => attach_ports(specs, source, config, output).map_err(|error| error.to_string()),
     };
     let reason = match attached {
         Ok(run) => match &run.summary {
@@ -66,10 +75,6 @@ pub fn attach(
     }
     output.note(&not_in_kernel(&reason));
     Ok(None)
-}
-
-fn not_in_kernel(reason: &dyn std::fmt::Display) -> String {
-    format!("the program does not run in the kernel, so the switch processes all packets: {reason}")
 }
 
 /// Notes what runs in the kernel and what does not.
@@ -98,16 +103,21 @@ fn describe(
     if let Some(error) = &run.losses_error {
         output.note(&format!("frames that a device drops after a redirect are not counted: {error}"));
     }
-    let is_in_kernel = |spec: &&PortSpec| summary.ports.iter().any(|(id, _)| id.0 == u32::from(spec.number));
-    let others = specs.iter().filter(|spec| is_kernel_port(spec)).filter(|spec| !is_in_kernel(spec));
+    for (port, reason) in &summary.refused {
+        output.note(&format!("port {port} does not run the program in the kernel: {reason}"));
+    }
+    let known = || summary.ports.iter().chain(&summary.refused);
+    let is_known = |spec: &&PortSpec| known().any(|(id, _)| id.0 == u32::from(spec.number));
+    let others = specs.iter().filter(|spec| is_kernel_port(spec)).filter(|spec| !is_known(spec));
     let others: Vec<String> = others.map(|spec| spec.number.to_string()).collect();
-    match (&others[..], mode) {
-        ([], _) => Ok(()),
-        (_, KernelMode::Require) => Err(Failure::Environment(anyhow!("--kernel require: {}", not_in_driver(&others)))),
-        _ => {
-            output.note(&not_in_driver(&others));
-            Ok(())
-        }
+    if !others.is_empty() {
+        output.note(&not_in_driver(&others));
+    }
+    match mode {
+        KernelMode::Require if !(others.is_empty() && summary.refused.is_empty()) => Err(Failure::Environment(
+            anyhow!("--kernel require: not every kernel: port runs the program in the kernel"),
+        )),
+        _ => Ok(()),
     }
 }
 
@@ -121,7 +131,7 @@ fn not_in_driver(ports: &[String]) -> String {
 
 fn attach_ports(
     specs: &[PortSpec],
-    is_placeholder: bool,
+    source: ProgramSource,
     config: &mut RunConfig<Switch>,
     output: &Output,
 ) -> Result<KernelRun, NotInKernel> {
@@ -136,14 +146,15 @@ fn attach_ports(
     }
     let live_output = *output;
     let on_note = Box::new(move |note: &str| live_output.note(note));
-    let (hook, run) = kernel_ports.attach(&mut config.switch, is_placeholder, Box::new(restrict_loader), on_note)?;
+    let restrict = source.may_change.then(|| Box::new(restrict_loader) as RestrictLoader);
+    let (hook, run) = kernel_ports.attach(&mut config.switch, source.is_placeholder, restrict, on_note)?;
     config.hooks.push(hooks::kernel(hook));
     Ok(run)
 }
 
 /// Leaves the thread that loads programs with the capabilities for that.
-fn restrict_loader() {
-    let _ = ::privileges::restrict_program_loader();
+fn restrict_loader() -> Result<(), String> {
+    ::privileges::restrict_program_loader().map_err(|error| error.to_string())
 }
 
 /// Counts of packets by where they were processed.

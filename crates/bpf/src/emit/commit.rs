@@ -77,8 +77,7 @@ impl Emitter<'_> {
 
     /// Sends the packet as it was received to the socket of its queue, or to the kernel's stack if there is none.
     pub(super) fn redirect_to_socket(&mut self) {
-        const RX_QUEUE_INDEX: i16 = 16;
-        self.push(Instruction::Load(AccessSize::B4, R2, CONTEXT, RX_QUEUE_INDEX));
+        self.push(Instruction::Load(AccessSize::B4, R2, CONTEXT, uapi::XDP_MD_RX_QUEUE_INDEX));
         self.push(Instruction::LoadMap(R1, MapRef::Sockets));
         self.alu(Alu::Mov, R3, uapi::XDP_PASS);
         self.push(Instruction::Call(uapi::REDIRECT_MAP));

@@ -38,7 +38,7 @@ const R1: Reg = Reg(1);
 const R2: Reg = Reg(2);
 const R3: Reg = Reg(3);
 const R4: Reg = Reg(4);
-/// The begin of one of the two copies of the tables.
+/// The start of the copy of the tables that the packet uses.
 const TABLES: Reg = Reg(5);
 const CONTEXT: Reg = Reg(6);
 const PACKET: Reg = Reg(7);
@@ -132,9 +132,9 @@ struct Emitter<'p> {
     drop: Label,
     /// Places of hand-overs by the number of the instruction that jumps.
     hand_overs: Vec<(usize, HandOver)>,
-    /// Counts of the pending counts: the word with the index plus 1, and the counter.
+    /// Pending counts: the word with the index plus 1, and the counter.
     counts: Vec<(ScratchWord, ir::CounterId)>,
-    /// Hits of the pending counts: the word with the number of the record, and the table.
+    /// Pending hits: the word with the number of the record, and the table.
     hits: Vec<(ScratchWord, TableId)>,
     /// Number of bytes that the parser has consumed at this place.
     cursor: u32,
@@ -221,8 +221,7 @@ impl<'p> Emitter<'p> {
     fn begin(&mut self) {
         let (has_cpu, is_busy) = (self.code.label(), self.code.label());
         self.mov(CONTEXT, R1);
-        self.push(Instruction::Load(AccessSize::B4, PACKET, CONTEXT, 0));
-        self.push(Instruction::Load(AccessSize::B4, PACKET_END, CONTEXT, 4));
+        self.load_packet();
         self.push(Instruction::Call(uapi::GET_SMP_PROCESSOR_ID));
         self.jump_if(Cond::Lt, R0, self.layout.options.cpus as i32, has_cpu);
         // A processor without scratch memory, or a run that began during another one, hands over at once.
@@ -236,6 +235,7 @@ impl<'p> Emitter<'p> {
         self.alu(Alu::And, R0, 1);
         self.jump_if(Cond::Ne, R0, 0, is_busy);
         self.enter_epoch();
+        self.hand_over_from_closed_ports();
         self.hand_over_partial_checksums();
         self.hand_over_overtaking();
         for word in self.scratch.cleared() {
@@ -253,6 +253,19 @@ impl<'p> Emitter<'p> {
             self.truncate(R1, self.program.slots[ingress_port].width);
             self.store_word(word, R1);
         }
+    }
+
+    /// Loads the start and the end of the packet. The verifier then knows nothing about its length.
+    fn load_packet(&mut self) {
+        self.push(Instruction::Load(AccessSize::B4, PACKET, CONTEXT, uapi::XDP_MD_DATA));
+        self.push(Instruction::Load(AccessSize::B4, PACKET_END, CONTEXT, uapi::XDP_MD_DATA_END));
+    }
+
+    /// Jumps unless the packet has this many bytes from a pointer on. Overwrites r0.
+    fn check_bytes(&mut self, from: Reg, bytes: i32, otherwise: Label) {
+        self.mov(R0, from);
+        self.alu(Alu::Add, R0, bytes);
+        self.jump_if(Cond::Gt, R0, PACKET_END, otherwise);
     }
 
     /// Makes the epoch odd, and chooses the tables. The writer flips the gate and then reads the epochs; so it either
@@ -511,6 +524,11 @@ impl<'p> Emitter<'p> {
     fn give_back(&mut self, count: u32) {
         self.spilled -= count;
     }
+}
+
+/// Returns a number of 16 bits as it is loaded from a packet.
+fn network(number: u16) -> i32 {
+    i32::from(number.to_be())
 }
 
 /// Returns a number as an immediate, if it stays the same when it is sign-extended.

@@ -4,37 +4,34 @@
 //! port says how far the switch has come. Until then, packets of the bucket are handed over as well, and so they do not
 //! overtake. The number lies in front of the frame (`data_meta`), with a mark.
 
-use super::{CONTEXT, Emitter, PACKET, PACKET_END, R0, R1, R2, R3, R4, SCRATCH};
-use crate::asm::{AccessSize, Alu, Cond, Instruction, MapRef, Reg};
+use tables::flat::HASH_MULTIPLIER;
+
+use super::{CONTEXT, Emitter, PACKET, PORT_RECEIVES, R0, R1, R2, R3, R4, network};
+use crate::asm::{AccessSize, Alu, Cond, Instruction, Label, MapRef, Reg};
 use crate::layout::{FLOW_BUCKETS, ORDERED_QUEUES};
 use crate::uapi;
 
-/// The upper bits of the word in front of a frame that is handed over; the lower ones are the number.
+/// The upper bits of the word in front of a frame that is handed over. The lower ones are its number.
 pub const HAND_OVER_MARK: u64 = 0x7ef1 << NUMBER_BITS;
 /// Number of bits of a hand-over's number.
 const NUMBER_BITS: u32 = 48;
 
-/// Offset of the queue in `struct xdp_md`, and of the start of the words in front of the frame.
-const RX_QUEUE_INDEX: i16 = 16;
-const DATA_META: i16 = 8;
-
-/// Multiplier of the hash of flows: the odd number next to 2^64 divided by the golden ratio.
-const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
-
 impl Emitter<'_> {
-    /// Hands over packets of ports that do not receive in the kernel, and packets whose flow has packets that the
-    /// switch is not done with.
-    pub(super) fn hand_over_overtaking(&mut self) {
-        let end = self.code.label();
-        // Packets from a port that is down, or has left, are those of the switch.
+    /// Hands over packets from ports that are down, and from those that the region does not have.
+    pub(super) fn hand_over_from_closed_ports(&mut self) {
         self.push(Instruction::LoadPort(R1));
         self.jump_if(Cond::Ge, R1, self.layout.options.ports as i32, self.slow);
         self.alu(Alu::Lsh, R1, 3);
         self.push(Instruction::LoadAddress(R2, MapRef::Region, self.layout.port_states));
         self.alu(Alu::Add, R2, R1);
         self.push(Instruction::Load(AccessSize::B8, R1, R2, 0));
-        self.push(Instruction::Alu32(Alu::Rsh, R1, 31.into()));
+        self.push(Instruction::Alu32(Alu::Rsh, R1, PORT_RECEIVES.trailing_zeros().cast_signed().into()));
         self.jump_if(Cond::Eq, R1, 0, self.slow);
+    }
+
+    /// Hands over packets whose flow has packets that the switch is not done with.
+    pub(super) fn hand_over_overtaking(&mut self) {
+        let end = self.code.label();
         // r3 = the number that the switch has come to, r4 = the queue
         self.load_queue(R4, self.slow);
         self.load_by_queue(R1, self.layout.handed);
@@ -52,16 +49,14 @@ impl Emitter<'_> {
         self.jump_if(Cond::Gt, R1, R3, self.slow);
         self.bind(is_other);
         // The checks of the bucket must not make the paths differ.
-        self.push(Instruction::Load(AccessSize::B4, PACKET, CONTEXT, 0));
-        self.push(Instruction::Load(AccessSize::B4, PACKET_END, CONTEXT, 4));
+        self.load_packet();
         self.bind(end);
     }
 
     /// Numbers a packet that is handed over, and stamps its bucket.
     pub(super) fn number_hand_over(&mut self) {
         let end = self.code.label();
-        self.push(Instruction::Load(AccessSize::B4, PACKET, CONTEXT, 0));
-        self.push(Instruction::Load(AccessSize::B4, PACKET_END, CONTEXT, 4));
+        self.load_packet();
         self.alu(Alu::Mov, R3, 0);
         self.load_queue(R4, end);
         self.address_by_queue(R2, self.layout.handed);
@@ -78,16 +73,16 @@ impl Emitter<'_> {
         self.mov(PACKET, R3);
     }
 
-    /// Writes the number of the hand-over, which is in the register of the packet, in front of the frame if there is
-    /// room.
+    /// Writes the number of the hand-over in front of the frame, if the driver has room there. The number is in the
+    /// register [`PACKET`].
     pub(super) fn mark_frame(&mut self) {
         let end = self.code.label();
         self.mov(R1, CONTEXT);
         self.alu(Alu::Mov, R2, -8);
         self.push(Instruction::Call(uapi::ADJUST_META));
         self.jump_if(Cond::Ne, R0, 0, end);
-        self.push(Instruction::Load(AccessSize::B4, R1, CONTEXT, DATA_META));
-        self.push(Instruction::Load(AccessSize::B4, R2, CONTEXT, 0));
+        self.push(Instruction::Load(AccessSize::B4, R1, CONTEXT, uapi::XDP_MD_DATA_META));
+        self.push(Instruction::Load(AccessSize::B4, R2, CONTEXT, uapi::XDP_MD_DATA));
         self.mov(R3, R1);
         self.alu(Alu::Add, R3, 8);
         self.jump_if(Cond::Gt, R3, R2, end);
@@ -95,15 +90,14 @@ impl Emitter<'_> {
         self.alu(Alu::Or, R0, PACKET);
         self.push(Instruction::Store(AccessSize::B8, R1, 0, R0));
         self.bind(end);
-        debug_assert_ne!(PACKET, SCRATCH);
     }
 
     /// Loads the number of the queue, counted over all ports. Jumps if the region does not have the port.
-    fn load_queue(&mut self, to: Reg, otherwise: crate::asm::Label) {
+    fn load_queue(&mut self, to: Reg, otherwise: Label) {
         self.push(Instruction::LoadPort(to));
         self.jump_if(Cond::Ge, to, self.layout.options.ports as i32, otherwise);
         self.alu(Alu::Lsh, to, ORDERED_QUEUES.trailing_zeros() as i32);
-        self.push(Instruction::Load(AccessSize::B4, R0, CONTEXT, RX_QUEUE_INDEX));
+        self.push(Instruction::Load(AccessSize::B4, R0, CONTEXT, uapi::XDP_MD_RX_QUEUE_INDEX));
         self.alu(Alu::And, R0, ORDERED_QUEUES as i32 - 1);
         self.alu(Alu::Or, to, R0);
     }
@@ -126,16 +120,16 @@ impl Emitter<'_> {
     fn load_bucket(&mut self) {
         let (end, is_ipv6) = (self.code.label(), self.code.label());
         self.alu(Alu::Mov, R1, 0);
-        self.check_from_start(14, end);
+        self.check_bytes(PACKET, 14, end);
         self.add_to_hash([0, 4, 8].into_iter());
         self.push(Instruction::Load(AccessSize::B2, R0, PACKET, 12));
-        self.jump_if(Cond::Eq, R0, i32::from(0x86dd_u16.to_be()), is_ipv6);
-        self.jump_if(Cond::Ne, R0, i32::from(0x0800_u16.to_be()), end);
-        self.check_from_start(34, end);
+        self.jump_if(Cond::Eq, R0, network(0x86dd), is_ipv6);
+        self.jump_if(Cond::Ne, R0, network(0x0800), end);
+        self.check_bytes(PACKET, 34, end);
         self.add_to_hash([26, 30].into_iter());
         self.jump(end);
         self.bind(is_ipv6);
-        self.check_from_start(54, end);
+        self.check_bytes(PACKET, 54, end);
         self.add_to_hash((22..54).step_by(4));
         self.bind(end);
         self.alu(Alu::Rsh, R1, 64 - FLOW_BUCKETS.trailing_zeros() as i32);
@@ -144,18 +138,12 @@ impl Emitter<'_> {
         self.alu(Alu::Add, R2, R1);
     }
 
-    fn check_from_start(&mut self, bytes: i32, otherwise: crate::asm::Label) {
-        self.mov(R0, PACKET);
-        self.alu(Alu::Add, R0, bytes);
-        self.jump_if(Cond::Gt, R0, PACKET_END, otherwise);
-    }
-
     /// Adds words of the packet to the hash in r1.
     fn add_to_hash(&mut self, offsets: impl Iterator<Item = i16>) {
         for offset in offsets {
             self.push(Instruction::Load(AccessSize::B4, R0, PACKET, offset));
             self.alu(Alu::Xor, R1, R0);
-            self.push(Instruction::Load64(R0, MULTIPLIER));
+            self.push(Instruction::Load64(R0, HASH_MULTIPLIER));
             self.alu(Alu::Mul, R1, R0);
         }
     }

@@ -1,11 +1,10 @@
-//! Hands over packets of a local stack whose TCP or UDP checksum is left to a card
-//! (`CHECKSUM_PARTIAL`).
+//! Hands over packets of a local stack whose TCP or UDP checksum is left to a card (`CHECKSUM_PARTIAL`).
 //!
 //! The checksum field of such a packet holds the sum of the pseudo-header, as the switch's ports know (`ports::xdp`). A
 //! complete packet has this value by chance, once in 65,536; it is handed over, and the switch processes it correctly.
 //! So the code here only has to find every packet that the ports would find. It overwrites r0 to r4.
 
-use super::{Emitter, PACKET, PACKET_END, R0, R1, R2, R3, R4};
+use super::{Emitter, PACKET, R0, R1, R2, R3, R4, network};
 use crate::asm::{AccessSize, Alu, Cond, Instruction, Label, Reg};
 
 /// Maximum number of VLAN tags that are skipped. Packets with more are handed over.
@@ -13,11 +12,6 @@ const MAX_TAGS: u32 = 2;
 
 const TCP: i32 = 6;
 const UDP: i32 = 17;
-
-/// Returns a number of 16 bits as it is loaded from a packet.
-fn network(number: u16) -> i32 {
-    i32::from(number.to_be())
-}
 
 impl Emitter<'_> {
     /// Hands over packets with partial checksums, if the port has local senders. Offsets of r2 are those of an
@@ -52,15 +46,7 @@ impl Emitter<'_> {
         self.compare_checksum(end);
         self.bind(end);
         // The checks above must not make the paths differ.
-        self.push(Instruction::Load(AccessSize::B4, PACKET, super::CONTEXT, 0));
-        self.push(Instruction::Load(AccessSize::B4, PACKET_END, super::CONTEXT, 4));
-    }
-
-    /// Jumps unless the packet has this many bytes from r2 on. Overwrites r0.
-    fn check_bytes(&mut self, bytes: i32, otherwise: Label) {
-        self.mov(R0, R2);
-        self.alu(Alu::Add, R0, bytes);
-        self.jump_if(Cond::Gt, R0, PACKET_END, otherwise);
+        self.load_packet();
     }
 
     fn load_half(&mut self, to: Reg, offset: i16) {
@@ -73,7 +59,7 @@ impl Emitter<'_> {
 
     /// Loads the type of the payload to r4.
     fn load_ether_type(&mut self, otherwise: Label) {
-        self.check_bytes(14, otherwise);
+        self.check_bytes(R2, 14, otherwise);
         self.load_half(R4, 12);
     }
 
@@ -97,7 +83,7 @@ impl Emitter<'_> {
     /// Leaves the sum of addresses and length in r1, and the protocol in r3. Moves r2 so that the transport header is
     /// at 14.
     fn sum_ipv4(&mut self, end: Label) {
-        self.check_bytes(34, end);
+        self.check_bytes(R2, 34, end);
         self.check_version(4, end);
         // Fragments are never partial.
         self.load_half(R4, 20);
@@ -120,7 +106,7 @@ impl Emitter<'_> {
 
     /// As [`Self::sum_ipv4`]. Packets with extension headers are handed over.
     fn sum_ipv6(&mut self, end: Label) {
-        self.check_bytes(54, end);
+        self.check_bytes(R2, 54, end);
         self.check_version(6, end);
         self.load_byte(R3, 20);
         for extension in [0, 43, 60] {
@@ -137,11 +123,11 @@ impl Emitter<'_> {
         let (is_tcp, has_field) = (self.code.label(), self.code.label());
         self.jump_if(Cond::Eq, R3, TCP, is_tcp);
         self.jump_if(Cond::Ne, R3, UDP, end);
-        self.check_bytes(14 + 8, end);
+        self.check_bytes(R2, 14 + 8, end);
         self.load_half(R4, 14 + 6);
         self.jump(has_field);
         self.bind(is_tcp);
-        self.check_bytes(14 + 18, end);
+        self.check_bytes(R2, 14 + 18, end);
         self.load_half(R4, 14 + 16);
         self.bind(has_field);
         // The protocol is the second byte of its word.

@@ -2,14 +2,14 @@
 
 use ir::{CounterId, Expr, Key, KeyValue, SlotId, TableId};
 use tables::flat::{
-    CHILD_BITS, CHILD_SHIFT, FlatExact, FlatPrefixes, FlatRules, HOME_MULTIPLIER, MAX_RULES, NODE_BITS, NODE_WORDS,
-    PROBES, RuleElement, UNSEARCHABLE, hash_step,
+    CHILD_BITS, CHILD_SHIFT, FlatExact, FlatPrefixes, FlatRules, HASH_MULTIPLIER, HOME_MULTIPLIER, MAX_RULES,
+    NODE_BITS, NODE_WORDS, PROBES, RuleElement, UNSEARCHABLE,
 };
 
 use super::scratch::ScratchWord;
 use super::{Emitter, HandOverReason, R0, R1, R2, R3, R4};
 use crate::asm::{AccessSize, Alu, Cond, Instruction, Label, Reg};
-use crate::layout::{FlatTable, TableSearch, chain, rule_elements, sign_offset};
+use crate::layout::{FlatTable, TableSearch, chain, rule_elements, sign_mask};
 
 impl Emitter<'_> {
     pub(super) fn table_problem(&self, table: TableId) -> Option<HandOverReason> {
@@ -149,13 +149,11 @@ impl Emitter<'_> {
     /// [`FlatExact::lookup`]
     fn search_exact(&mut self, shape: &FlatExact, table: u32, key: &[ScratchWord], record: ScratchWord) {
         let slot_bytes = (shape.slot_words() * 8) as i32;
-        // The multiplier is the product of the first step for a word of 1, before the shift.
-        let multiplier = multiplier();
         self.alu(Alu::Mov, R1, 0);
         for word in key {
             self.load_word(R2, *word);
             self.alu(Alu::Xor, R1, R2);
-            self.push(Instruction::Load64(R0, multiplier));
+            self.push(Instruction::Load64(R0, HASH_MULTIPLIER));
             self.alu(Alu::Mul, R1, R0);
             self.alu(Alu::Mov, R0, R1);
             self.alu(Alu::Rsh, R0, 32);
@@ -197,9 +195,9 @@ impl Emitter<'_> {
         record: ScratchWord,
     ) {
         let keys = &self.program.tables[table].keys;
-        for (element, word) in keys.iter().zip(key).filter(|(element, _)| sign_offset(element) != 0) {
+        for (element, word) in keys.iter().zip(key).filter(|(element, _)| sign_mask(element) != 0) {
             self.load_word(R1, *word);
-            self.number(R2, sign_offset(element));
+            self.number(R2, sign_mask(element));
             self.alu(Alu::Xor, R1, R2);
             self.store_word(*word, R1);
         }
@@ -300,10 +298,4 @@ impl Emitter<'_> {
         self.bind(is_outside);
         self.counts.push((word, counter));
     }
-}
-
-/// Returns the multiplier of [`hash_step`]: the hash of 1, without the exclusive or of its upper half.
-fn multiplier() -> u64 {
-    let hash = hash_step(0, 1);
-    hash ^ hash >> 32
 }

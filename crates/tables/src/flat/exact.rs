@@ -8,15 +8,15 @@ use super::{FlatFull, load, store};
 /// Maximum number of slots that a lookup compares.
 pub const PROBES: usize = 16;
 
-/// Multiplier of [`hash_step`]: the odd number next to 2^64 divided by the golden ratio.
-const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
+/// Multiplier of each step of a hash: the odd number next to 2^64 divided by the golden ratio.
+pub const HASH_MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Multiplier of a hash before its upper half selects the home slot: from the finalizer of SplitMix64.
 pub const HOME_MULTIPLIER: u64 = 0xbf58_476d_1ce4_e5b9;
 
 /// Adds one word of a key to a hash, which begins as 0.
-pub fn hash_step(hash: u64, word: u64) -> u64 {
-    let product = (hash ^ word).wrapping_mul(MULTIPLIER);
+fn hash_step(hash: u64, word: u64) -> u64 {
+    let product = (hash ^ word).wrapping_mul(HASH_MULTIPLIER);
     product ^ product >> 32
 }
 

@@ -16,7 +16,7 @@ mod exact;
 mod prefixes;
 mod rules;
 
-pub use exact::{FlatExact, HOME_MULTIPLIER, PROBES, hash_step};
+pub use exact::{FlatExact, HASH_MULTIPLIER, HOME_MULTIPLIER, PROBES};
 pub use prefixes::{CHILD_BITS, CHILD_SHIFT, FlatPrefixes, NODE_BITS, NODE_WORDS, PrefixWriter};
 pub use rules::{FlatRule, FlatRules, MAX_RULES, RuleElement, UNSEARCHABLE};
 

@@ -17,6 +17,7 @@ use v1model_runtime::hooks;
 
 use crate::cli::{RunArgs, RunProfile};
 use crate::control::{BoundControl, ControlArgs};
+use crate::kernel::ProgramSource;
 use crate::load::Loader;
 use crate::memory::ServerNotices;
 use crate::messages::MessageLog;
@@ -56,7 +57,8 @@ pub fn run(args: &RunArgs, output: &Output) -> Result<(), Failure> {
     let log = Arc::new(args.messages.as_deref().map_or_else(|| Ok(MessageLog::default()), MessageLog::to_file)?);
     let mut config = RunConfig { workers, limit, sinks: vec![log.clone()], ..RunConfig::new(switch, ports) };
     let in_kernel = (args.kernel, kernel_obstacle(args));
-    let in_kernel = kernel::attach(in_kernel, &specs, is_placeholder, &mut config, output)?;
+    let source = ProgramSource { is_placeholder, may_change: is_served };
+    let in_kernel = kernel::attach(in_kernel, &specs, source, &mut config, output)?;
     let store = args.store.as_deref().zip(args.switch.as_deref());
     let store = store.map(|(cluster, name)| StoreConnection::open(cluster, name)).transpose()?;
     let socket = args.socket.as_deref().map(RowsSocket::open).transpose()?;

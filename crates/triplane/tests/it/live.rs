@@ -289,12 +289,7 @@ fn a_scrape_of_a_running_router_has_its_packets() {
     let (address, _) = address.split_once("/metrics").expect("the address has a path");
     router.wait_for("press Ctrl-C to stop");
     ping(&network, 3);
-    let scraper = r#"
-        my $peer = IO::Socket::INET->new(PeerAddr => $ARGV[0], Timeout => 20) or die "no answer: $!";
-        print $peer "GET /metrics HTTP/1.1\r\nHost: router\r\n\r\n";
-        print while <$peer>;
-    "#;
-    let answer = network.run("router", &["perl", "-MIO::Socket::INET", "-e", scraper, address]).ok().stdout;
+    let answer = network.scrape(address);
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     assert!(answer.contains("content-type: text/plain; version=0.0.4"), "{answer}");
     for sample in [r#"rx_packets_total{port="1"} 3"#, r#"tx_packets_total{port="1"} 3"#] {

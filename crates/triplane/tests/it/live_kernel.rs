@@ -2,13 +2,15 @@
 //!
 //! These tests need root and some tools. Where those are missing the tests skip and say so.
 
-use std::net::{IpAddr, UdpSocket};
+use std::net::UdpSocket;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::support::controller::set_program;
 use crate::support::network::Network;
+use crate::support::switched::SwitchedHosts;
 use crate::support::{Done, Running, TEST_TIMEOUT, drop_line, triplane};
-use ports::namespace::{Namespace, NamespaceError, Offload, PingResult, veth_with_queues};
+use ports::namespace::{Echoes, Offload, PingResult};
 use ports::{AfPacketPort, Port, Received};
 use serde_json::Value;
 use testing::lock::LIVE_TRAFFIC;
@@ -217,37 +219,33 @@ fn what_cannot_run_in_the_kernel_says_why_and_runs_as_before() {
     assert!(done.stderr.contains("error: the program cannot run in the kernel: --interpret"), "{done:?}");
 }
 
-/// Two hosts and a switch, whose tags can be kept beside frames.
-fn tagged_network() -> Result<[Namespace; 3], NamespaceError> {
-    let [switch, h1, h2] = [Namespace::new("switch")?, Namespace::new("h1")?, Namespace::new("h2")?];
-    switch.disable_ipv6()?;
-    for (host, number) in [(&h1, 1), (&h2, 2)] {
-        let end = format!("p{number}");
-        host.disable_ipv6()?;
-        veth_with_queues(host, "eth0", &switch, &end, 1)?;
-        host.set_mac("eth0", [2, 0, 0, 0, 0, number])?;
-        host.add_address("eth0", IpAddr::from([10, 0, 0, number]), 24)?;
-        host.set_up("eth0")?;
-        switch.set_up(&end)?;
-        assert!(host.wait_for_link("eth0", TEST_TIMEOUT)? && switch.wait_for_link(&end, TEST_TIMEOUT)?);
-        host.add_neighbour("eth0", IpAddr::from([10, 0, 0, 3 - number]), [2, 0, 0, 0, 0, 3 - number])?;
-        host.turn_on("eth0", Offload::Receive)?;
+/// Creates two hosts with a switch between them, which accept redirected frames. `None`, and the test is skipped, where
+/// that is not possible.
+fn switched() -> Option<SwitchedHosts> {
+    let network = SwitchedHosts::new()?;
+    for host in [&network.h1, &network.h2] {
+        host.turn_on("eth0", Offload::Receive).expect("a veth has the offload");
     }
-    Ok([switch, h1, h2])
+    Some(network)
+}
+
+/// Starts a run in the namespace of the switch.
+fn run_in(network: &SwitchedHosts, arguments: &[&str]) -> Running {
+    let mut command = network.switch.command(triplane(&[]).get_program()).expect("a command");
+    Running::start(command.args([&["run", "--json"], arguments].concat()).current_dir(crate::support::root()))
+}
+
+/// Sets the pipeline of a switch as its controller.
+fn set_pipeline(network: &SwitchedHosts, program: &str) {
+    let path = crate::support::root().join(program).display().to_string();
+    network.switch.enter(|| set_program(ADDRESS, &path)).expect("a namespace").expect("the pipeline is set");
 }
 
 #[test]
 fn tags_beside_frames_are_seen_by_programs_under_the_gpl() {
-    let [switch, h1, h2] = match tagged_network() {
-        Ok(network) => network,
-        Err(error) => return testing::skip(&format!("needs root: {error}")),
-    };
-    let root = crate::support::root();
-    let wire = |ports: [&str; 2]| {
-        let mut command = switch.command(triplane(&[]).get_program()).expect("a command");
-        command.args(["run", "examples/wire/wire.p4", "--json", "--port", ports[0], "--port", ports[1]]);
-        Running::start(command.current_dir(root))
-    };
+    let Some(network) = switched() else { return };
+    let SwitchedHosts { h1, h2, .. } = &network;
+    let wire = |ports: [&str; 2]| run_in(&network, &["examples/wire/wire.p4", "--port", ports[0], "--port", ports[1]]);
     let mut running = wire(PORTS);
     running.wait_for("on port 1, 2, the program does not see VLAN tags that were stripped from frames");
     running.wait_for("press Ctrl-C to stop");
@@ -272,34 +270,106 @@ fn tags_beside_frames_are_seen_by_programs_under_the_gpl() {
 
 #[test]
 fn a_pipeline_that_a_controller_sets_runs_in_the_kernel_too() {
-    let [switch, h1, _h2] = match tagged_network() {
-        Ok(network) => network,
-        Err(error) => return testing::skip(&format!("needs root: {error}")),
-    };
-    switch.set_up("lo").expect("it is there");
-    let mut command = switch.command(triplane(&[]).get_program()).expect("a command");
-    command.args(["run", "--json", "--p4runtime", ADDRESS, "--port", PORTS[0], "--port", PORTS[1]]);
-    let mut running = Running::start(command.current_dir(crate::support::root()));
+    let Some(network) = switched() else { return };
+    let mut running = run_in(&network, &["--p4runtime", ADDRESS, "--port", PORTS[0], "--port", PORTS[1]]);
     running.wait_for("press Ctrl-C to stop");
-    let set = |program: &str| {
-        let path = crate::support::root().join(program).display().to_string();
-        switch.enter(|| set_program(ADDRESS, &path)).expect("a namespace").expect("the pipeline is set");
-    };
     let ping = |sequence| {
-        let result = h1.ping([10, 0, 0, 2].into(), sequence, TEST_TIMEOUT).expect("it is sent");
+        let result = network.h1.ping([10, 0, 0, 2].into(), sequence, TEST_TIMEOUT).expect("it is sent");
         assert!(matches!(result, PingResult::Reply { .. }), "{result:?}");
     };
     // The second program is another one for the switch, although its text is the same.
     for sequence in 1..=2 {
-        set("examples/wire/wire.p4");
+        set_pipeline(&network, "examples/wire/wire.p4");
         ping(10 + sequence);
         running.wait_for("the program runs in the kernel on 1=p1, 2=p2");
         ping(sequence);
     }
-    set("testdata/stf/clone_ingress.p4");
+    set_pipeline(&network, "testdata/stf/clone_ingress.p4");
     running.wait_for("the program runs in the kernel on 1=p1, 2=p2");
     let summary = interrupt(running).json();
     let kernel = &summary["kernel"];
     let (fast, slow) = (kernel["packets"].as_u64().unwrap_or(0), kernel["switch_packets"].as_u64().unwrap_or(0));
     assert!(fast >= 4 && fast + slow == 8, "{summary:#}");
+}
+
+#[test]
+fn a_change_of_pipeline_loses_no_packet() {
+    const CHANGES: u32 = 8;
+    /// Number of requests on their way at a time.
+    const WINDOW: u16 = 50;
+    let _alone = testing::lock(LIVE_TRAFFIC);
+    let Some(network) = switched() else { return };
+    let mut running =
+        run_in(&network, &["examples/wire/wire.p4", "--p4runtime", ADDRESS, "--port", PORTS[0], "--port", PORTS[1]]);
+    running.wait_for("press Ctrl-C to stop");
+    let (echoes, is_over) = (Echoes::open(&network.h1).expect("a socket"), AtomicBool::new(false));
+    let answered = std::thread::scope(|scope| {
+        let sender = scope.spawn(|| {
+            let mut answered = 0u64;
+            while !is_over.load(Ordering::Relaxed) {
+                (0..WINDOW)
+                    .for_each(|sequence| echoes.request([10, 0, 0, 2].into(), 7, sequence, &[1; 40]).expect("sent"));
+                for sequence in 0..WINDOW {
+                    let echo = echoes.answer(TEST_TIMEOUT).expect("a socket");
+                    assert!(echo.is_some(), "request {sequence} of {WINDOW} is not answered, after {answered}");
+                    answered += 1;
+                }
+            }
+            answered
+        });
+        for _ in 0..CHANGES {
+            set_pipeline(&network, "examples/wire/wire.p4");
+            running.wait_for("the program runs in the kernel on 1=p1, 2=p2");
+        }
+        is_over.store(true, Ordering::Relaxed);
+        sender.join().expect("no packet is lost")
+    });
+    let summary = interrupt(running).json();
+    for (name, packets) in [("port.1.rx.packets", answered), ("port.2.tx.packets", answered)] {
+        assert_eq!(counted(&summary, name), packets, "{summary:#}");
+    }
+    assert!(summary["kernel"]["packets"].as_u64() > Some(0), "{summary:#}");
+}
+
+#[test]
+fn counters_that_are_read_and_set_include_the_kernel_s_packets() {
+    const METRICS: &str = "127.0.0.1:9560";
+    let Some(network) = network(&["perl"]) else { return };
+    network.run("router", &["ip", "link", "set", "lo", "up"]).ok();
+    let running = router(&network, &["--json", "--p4runtime", ADDRESS, "--metrics", METRICS]);
+    let binary = triplane(&[]).get_program().to_str().expect("a path").to_owned();
+    let ctl = |words: &[&str]| network.run("router", &[&[binary.as_str(), "ctl"], words].concat()).ok().stdout;
+    // The counter of packets that are routed to port 2.
+    let routed = || {
+        let text = ctl(&["--json", "counters", "routed"]);
+        let all: Value = serde_json::from_str(&text).expect("JSON");
+        let of_port_2 = all.as_array().expect("a list").iter().find(|counter| counter["of"] == "2").expect("a port");
+        (of_port_2["packets"].clone(), of_port_2["bytes"].clone())
+    };
+    ping(&network, 3, &[]);
+    assert_eq!(routed(), (3.into(), (3 * 98).into()));
+    ctl(&["set", "routed", "2", "packets=100", "bytes=5"]);
+    ping(&network, 2, &[]);
+    assert_eq!(routed(), (102.into(), (5 + 2 * 98).into()));
+    let metrics = network.scrape(METRICS);
+    assert!(metrics.contains("triplane_port_rx_packets_total{port=\"1\"} 5\n"), "{metrics}");
+    interrupt(running);
+}
+
+#[test]
+fn a_port_that_refuses_the_code_leaves_it_to_the_others() {
+    let Some(network) = network(&[]) else { return };
+    for (namespace, link) in [("h2", "eth0"), ("router", "p2")] {
+        network.run(namespace, &["ip", "link", "set", link, "mtu", "9000"]).ok();
+    }
+    let mut router = network.router_on(PORTS, &["--json"]);
+    router.wait_for("the program runs in the kernel on 1=p1 (");
+    router.wait_for("port 2 does not run the program in the kernel: ");
+    router.wait_for("press Ctrl-C to stop");
+    ping(&network, 3, &[]);
+    let summary = interrupt(router).json();
+    // The answers come by the port that refused.
+    assert_eq!(summary["kernel"], serde_json::json!({ "packets": 3, "switch_packets": 3 }), "{summary:#}");
+    let done = network.router_on(PORTS, &["--kernel", "require"]).wait();
+    assert_eq!(done.code, Some(3), "{done:?}");
 }

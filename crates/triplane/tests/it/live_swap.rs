@@ -3,17 +3,16 @@
 //!
 //! The test needs root; without it, it skips and says so.
 
-use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::support::controller::{ELECTION, Primary, become_primary, connect};
 use crate::support::flows::{self, FLOWS};
+use crate::support::switched::SwitchedHosts;
 use crate::support::{Directory, Running, TEST_TIMEOUT, triplane};
 use p4runtime_proto::config::{P4Info, Preamble};
 use p4runtime_proto::v1;
 use p4runtime_proto::v1::p4_runtime_client::P4RuntimeClient;
-use ports::namespace::{Namespace, NamespaceError, veth_with_queues};
 use testing::lock::LIVE_TRAFFIC;
 use tonic::transport::Channel;
 use v1::entity::Entity;
@@ -70,34 +69,6 @@ fn program(number: u8) -> String {
     PROGRAM.replace("= PROGRAM", &format!("= {number}"))
 }
 
-/// Two hosts with a switch between them.
-struct Network {
-    switch: Namespace,
-    h1: Namespace,
-    h2: Namespace,
-}
-
-impl Network {
-    fn new() -> Result<Network, NamespaceError> {
-        let (switch, h1, h2) = (Namespace::new("switch")?, Namespace::new("h1")?, Namespace::new("h2")?);
-        switch.disable_ipv6()?;
-        switch.set_up("lo")?;
-        for (host, number) in [(&h1, 1), (&h2, 2)] {
-            let end = format!("p{number}");
-            host.disable_ipv6()?;
-            veth_with_queues(host, "eth0", &switch, &end, 1)?;
-            host.set_mac("eth0", [2, 0, 0, 0, 0, number])?;
-            host.add_address("eth0", IpAddr::from([10, 0, 0, number]), 24)?;
-            host.set_up("eth0")?;
-            switch.set_up(&end)?;
-            assert!(host.wait_for_link("eth0", TEST_TIMEOUT)? && switch.wait_for_link(&end, TEST_TIMEOUT)?);
-            let other = 3 - number;
-            host.add_neighbour("eth0", IpAddr::from([10, 0, 0, other]), [2, 0, 0, 0, 0, other])?;
-        }
-        Ok(Network { switch, h1, h2 })
-    }
-}
-
 /// Counts of the datagrams that arrived.
 struct Arrived {
     /// Datagrams of each flow.
@@ -108,7 +79,7 @@ struct Arrived {
 
 /// Sends datagrams of many flows from h1 to h2 until `is_over`. Each datagram is marked by one of the programs, and
 /// within a flow never by an older program than the datagram before.
-fn send_through(network: &Network, is_over: &AtomicBool, so_far: &AtomicU64) -> Arrived {
+fn send_through(network: &SwitchedHosts, is_over: &AtomicBool, so_far: &AtomicU64) -> Arrived {
     let (mut by_program, mut latest) = ([0; SWAPS as usize + 1], [0u8; FLOWS]);
     let arrived = |flow: usize, datagram: &[u8]| {
         let (program, entry) = (datagram[6], datagram[7]);
@@ -217,10 +188,7 @@ async fn until(is_so: impl Fn() -> bool) {
 #[test]
 fn another_program_under_traffic_loses_nothing() {
     let _alone = testing::lock(LIVE_TRAFFIC);
-    let network = match Network::new() {
-        Err(error @ NamespaceError::Refused { .. }) => return testing::skip(&error.to_string()),
-        network => network.expect("a network"),
-    };
+    let Some(network) = SwitchedHosts::new() else { return };
     let directory = Directory::new();
     let path = directory.write("first.p4", program(0));
     let mut command = network.switch.command(triplane(&[]).get_program()).expect("a command in a namespace");

@@ -73,6 +73,34 @@ fn a_running_switch_has_no_privileges_with_any_kind_of_port() {
 }
 
 #[test]
+fn only_the_loader_of_kernel_ports_keeps_capabilities_and_only_for_controllers() {
+    // CAP_NET_ADMIN, CAP_PERFMON and CAP_BPF.
+    const LOADER: u64 = 1 << 12 | 1 << 38 | 1 << 39;
+    if let Some(reason) = Network::obstacle(&[]) {
+        return testing::skip(&reason);
+    }
+    let network = Network::new(false);
+    for (more, expected) in [(&[][..], &[][..]), (&["--p4runtime", "127.0.0.1:0"], &[("kernel-loader", LOADER)])] {
+        let mut router = network.router_on(["1=kernel:p1", "2=kernel:p2"], more);
+        router.wait_for("the program runs in the kernel");
+        router.wait_for("press Ctrl-C to stop");
+        let mut kept: Vec<(String, u64)> = Vec::new();
+        for task in fs::read_dir(format!("/proc/{}/task", router.id())).expect("the process has threads") {
+            let Ok(status) = fs::read_to_string(task.expect("an entry").path().join("status")) else { continue };
+            let capabilities = u64::from_str_radix(field(&status, "CapPrm"), 16).expect("hexadecimal");
+            assert_eq!(field(&status, "NoNewPrivs"), "1", "{status}");
+            if capabilities != 0 {
+                kept.push((field(&status, "Name").to_owned(), capabilities));
+            }
+        }
+        let expected: Vec<_> = expected.iter().map(|(name, bits)| ((*name).to_owned(), *bits)).collect();
+        assert_eq!(kept, expected, "{more:?}");
+        router.signal("INT");
+        router.wait().ok();
+    }
+}
+
+#[test]
 fn the_subscription_service_has_no_privileges() {
     let directory = Directory::new();
     directory.write("common.sub", "price > 100 : fwd(3)\n");

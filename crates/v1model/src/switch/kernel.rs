@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use bpf::{CountSink, KernelCode, PacketWaits, PortState, RegionError, RegionWriter};
+use bpf::{CountSink, KernelCode, PortState, RegionError, RegionWriter, WaitForPacket};
 use engine::{CounterValue, EntryHandle, MayWait, Objects};
 use ir::{CounterId, LocId, Program, TableId};
 use switch::{DropReason, Drops, PRIORITIES, PortId, Ports, Registry};
@@ -145,7 +145,7 @@ impl Switch {
         &mut self,
         code: &KernelCode,
         memory: KernelMemory,
-        waits: PacketWaits,
+        waits: WaitForPacket,
     ) -> Result<(), RegionError> {
         let mut writer = RegionWriter::new(&code.layout, waits);
         writer.fill((*memory).as_ref(), &self.program, &self.objects)?;

@@ -9,7 +9,7 @@ use switch::Time;
 use v1model::Switch;
 
 use super::load::{KernelLoader, LoadedCode, compile};
-use super::{KernelNoteCallback, KernelPorts, Losses, NotInKernel};
+use super::{KernelNoteCallback, KernelPorts, Losses, NotInKernel, not_in_kernel};
 
 /// Interval between checks of the devices in nanoseconds.
 const CHECK_NS: u64 = 1_000_000_000;
@@ -19,7 +19,8 @@ const LOADING_NS: u64 = 5_000_000;
 /// Keeps a program in the kernel, and the switch's view of it up to date.
 pub struct KernelHook {
     ports: KernelPorts,
-    loader: KernelLoader,
+    /// Loads the pipelines that controllers set, if there may be any.
+    loader: Option<KernelLoader>,
     /// The program whose code is attached, or is being loaded, or cannot run in the kernel.
     program: Arc<Program>,
     loading: Option<Receiver<Result<LoadedCode, NotInKernel>>>,
@@ -35,7 +36,7 @@ pub struct KernelHook {
 impl KernelHook {
     pub(super) fn new(
         ports: KernelPorts,
-        loader: KernelLoader,
+        loader: Option<KernelLoader>,
         program: Arc<Program>,
         losses: Option<Arc<Losses>>,
         on_note: KernelNoteCallback,
@@ -47,8 +48,9 @@ impl KernelHook {
     /// Has the new program of the switch compiled and loaded, beside the packets.
     fn begin_load(&mut self, switch: &Switch) {
         self.program = Arc::clone(switch.program());
+        let Some(loader) = self.loader.clone() else { return };
         let (answer, answered) = channel();
-        let (program, config, loader) = (Arc::clone(&self.program), switch.config().clone(), self.loader.clone());
+        let (program, config) = (Arc::clone(&self.program), switch.config().clone());
         let number = loader.announce();
         let run = move || {
             // The hook may have turned to another program.
@@ -56,7 +58,7 @@ impl KernelHook {
         };
         match std::thread::Builder::new().name("kernel-compiler".to_owned()).spawn(run) {
             Ok(_) => self.loading = Some(answered),
-            Err(error) => (self.on_note)(&format!("the program does not run in the kernel: {error}")),
+            Err(error) => (self.on_note)(&not_in_kernel(&error)),
         }
     }
 
@@ -71,9 +73,7 @@ impl KernelHook {
         self.loading = None;
         match result.and_then(|loaded| self.ports.install(switch, loaded)) {
             Ok(summary) => (self.on_note)(&summary.to_string()),
-            Err(error) => (self.on_note)(&format!(
-                "the program does not run in the kernel, so the switch processes all packets: {error}"
-            )),
+            Err(error) => (self.on_note)(&not_in_kernel(&error)),
         }
     }
 

@@ -1,6 +1,5 @@
 //! Compiles programs for the kernel, and loads and attaches the code.
 
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -19,10 +18,10 @@ pub(super) struct LoadedCode {
     pub region: Arc<KernelRegion>,
     /// The ports whose frames it processes, with their interfaces.
     pub ports: Vec<(PortId, String)>,
+    /// Ports whose interfaces refuse it, with the reasons.
+    pub refused: Vec<(PortId, String)>,
     /// Number of instructions of the code.
     pub instructions: usize,
-    /// Number of instructions that the verifier processed.
-    pub verified_instructions: Option<u64>,
 }
 
 /// Compiles a program.
@@ -50,18 +49,19 @@ impl KernelPorts {
             |port: PortId, attachment: &XdpAttachment| load(&code, (&region, &devices), port, attachment, self.is_gpl);
         let programs: Vec<(KernelProgram, usize)> =
             self.ports.iter().map(|(port, attachment)| load(*port, attachment)).collect::<Result<_, _>>()?;
-        let (mut attached, mut refused) = (Vec::new(), None);
+        let (mut attached, mut refused, mut last) = (Vec::new(), Vec::new(), None);
         for ((port, attachment), (program, _)) in self.ports.iter().zip(&programs) {
             match attachment.run(program) {
                 Ok(()) => attached.push((*port, attachment.interface().to_owned())),
                 Err(error) => {
                     // Its frames are those of the switch. A port that has gone has none.
                     let _ = attachment.restore();
-                    refused = Some(error);
+                    refused.push((*port, error.to_string()));
+                    last = Some(error);
                 }
             }
         }
-        if let Some(error) = refused.filter(|_| attached.is_empty()) {
+        if let Some(error) = last.filter(|_| attached.is_empty()) {
             return Err(system("cannot attach the program")(error));
         }
         let region = Arc::new(region);
@@ -70,13 +70,7 @@ impl KernelPorts {
             let (memory, words) = (Arc::clone(&region), words.collect());
             attachment.set_order(HandOverOrder { memory, mark: bpf::HAND_OVER_MARK, words });
         }
-        Ok(LoadedCode {
-            ports: attached,
-            instructions: programs[0].1,
-            verified_instructions: programs[0].0.verified_instructions(),
-            region,
-            code,
-        })
+        Ok(LoadedCode { ports: attached, refused, instructions: programs[0].1, region, code })
     }
 }
 
@@ -120,13 +114,20 @@ pub(super) struct KernelLoader {
 }
 
 impl KernelLoader {
-    /// Starts the thread.
-    pub fn start(ports: KernelPorts, restrict: RestrictLoader) -> io::Result<KernelLoader> {
+    /// Starts the thread, and waits until it has given up the privileges that it does not need.
+    pub fn start(ports: KernelPorts, restrict: RestrictLoader) -> Result<KernelLoader, NotInKernel> {
         let (requests, received): (Sender<LoadRequest>, Receiver<LoadRequest>) = channel();
         let latest = Arc::new(AtomicU64::new(0));
         let newest = Arc::clone(&latest);
+        let (restricted, is_restricted) = channel();
         let run = move || {
-            restrict();
+            let result = restrict();
+            let is_over = result.is_err();
+            // The caller waits.
+            let _ = restricted.send(result);
+            if is_over {
+                return;
+            }
             for (code, number, answer) in received {
                 if number == newest.load(Ordering::Acquire) {
                     // The caller may be gone.
@@ -134,7 +135,10 @@ impl KernelLoader {
                 }
             }
         };
-        std::thread::Builder::new().name("kernel-loader".to_owned()).spawn(run)?;
+        let thread = std::thread::Builder::new().name("kernel-loader".to_owned()).spawn(run);
+        thread.map_err(system("cannot start a thread"))?;
+        let result = is_restricted.recv().unwrap_or_else(|_| Err("the thread has ended".to_owned()));
+        result.map_err(NotInKernel::Loader)?;
         Ok(KernelLoader { requests, latest })
     }
 

@@ -44,6 +44,9 @@ pub enum NotInKernel {
     /// No port has a driver that permits it.
     #[error("no `kernel:` port runs XDP in the driver (native mode)")]
     NoPort,
+    /// The thread that loads later programs cannot give up its other privileges.
+    #[error("the loader cannot give up privileges: {0}")]
+    Loader(String),
     /// The system refuses.
     #[error("{what}: {source}{}", if source.kind() == std::io::ErrorKind::PermissionDenied {
         "; grant triplane cap_net_raw, cap_net_admin, cap_bpf and cap_perfmon with `setcap`, or run it as root"
@@ -65,6 +68,11 @@ pub enum NotInKernel {
     /// The entries do not fit.
     #[error("{0}")]
     Entries(#[from] bpf::RegionError),
+}
+
+/// Returns the note that the program does not run in the kernel for this reason.
+pub fn not_in_kernel(reason: &dyn fmt::Display) -> String {
+    format!("the program does not run in the kernel, so the switch processes all packets: {reason}")
 }
 
 /// Waits for a packet to end, for some 50 ms in all.
@@ -96,8 +104,9 @@ pub struct KernelPorts {
 /// Called with a note for the user, one sentence.
 pub type KernelNoteCallback = Box<dyn Fn(&str) + Send>;
 
-/// Called at the start of the loader's thread, to give up the privileges that loading does not need.
-pub type RestrictLoader = Box<dyn FnOnce() + Send>;
+/// Called at the start of the loader's thread, to give up the privileges that loading does not need. The thread ends if
+/// it fails.
+pub type RestrictLoader = Box<dyn FnOnce() -> Result<(), String> + Send>;
 
 /// Counts the frames that are lost after a redirect.
 struct Losses {
@@ -149,14 +158,12 @@ impl KernelRun {
 pub struct KernelSummary {
     /// The ports whose frames run there, with their interfaces.
     pub ports: Vec<(PortId, String)>,
+    /// Ports whose interfaces refuse the code, with the reasons. The switch processes their frames.
+    pub refused: Vec<(PortId, String)>,
     /// Ports to which packets are handed over, as their device accepts no redirected frames.
     pub not_sent_to: Vec<(PortId, String)>,
     /// Number of instructions of the code.
     pub instructions: usize,
-    /// Number of instructions that the verifier processed.
-    pub verified_instructions: Option<u64>,
-    /// Size of the memory that the kernel and the switch share, in bytes.
-    pub memory_bytes: u32,
 }
 
 impl fmt::Display for KernelSummary {
@@ -181,8 +188,9 @@ impl KernelPorts {
     }
 
     /// Compiles the program of a switch and runs it on the ports, unless it is a placeholder until a controller sets a
-    /// pipeline. Returns the hook of the run, which is polled before all others and does the same with later programs.
-    /// `on_note` is called when packets begin or stop to run in the kernel.
+    /// pipeline. Returns the hook of the run, which is polled before all others. With `restrict_loader`, it does the
+    /// same with the pipelines that controllers set. `on_note` is called when packets begin or stop to run in the
+    /// kernel.
     ///
     /// # Errors
     /// [`NotInKernel`], if no program can run in the kernel. Nothing has changed then: all frames go to the switch.
@@ -190,12 +198,13 @@ impl KernelPorts {
         self,
         switch: &mut Switch,
         is_placeholder: bool,
-        restrict_loader: RestrictLoader,
+        restrict_loader: Option<RestrictLoader>,
         on_note: KernelNoteCallback,
     ) -> Result<(KernelHook, KernelRun), NotInKernel> {
         if self.ports.is_empty() {
             return Err(NotInKernel::NoPort);
         }
+        let loader = restrict_loader.map(|restrict| KernelLoader::start(self.clone(), restrict)).transpose()?;
         let summary = match is_placeholder {
             true => Err(NotInKernel::NoProgram),
             false => load::compile(switch.program(), switch.config())
@@ -213,7 +222,6 @@ impl KernelPorts {
         });
         let without = self.ports.iter().filter(|(_, attachment)| !self.is_gpl && attachment.restores_tags());
         let without_tags = without.map(|(port, _)| *port).collect();
-        let loader = KernelLoader::start(self.clone(), restrict_loader).map_err(system("cannot start a thread"))?;
         let hook = KernelHook::new(self, loader, Arc::clone(switch.program()), losses.clone(), on_note);
         Ok((hook, KernelRun { summary, losses_error, without_tags, losses }))
     }
@@ -226,18 +234,17 @@ impl KernelPorts {
         }
     }
 
-    /// Opens the way of packets into code that was loaded.
+    /// Fills the tables of loaded code with the entries of the switch, and opens its gate.
     fn install(&self, switch: &mut Switch, loaded: LoadedCode) -> Result<KernelSummary, NotInKernel> {
         let mut summary = KernelSummary {
             ports: loaded.ports,
+            refused: loaded.refused,
             not_sent_to: Vec::new(),
             instructions: loaded.instructions,
-            verified_instructions: loaded.verified_instructions,
-            memory_bytes: loaded.code.layout.bytes(),
         };
         switch.attach_kernel(&loaded.code, loaded.region, wait_for_packet)?;
         for (state, (port, attachment)) in self.device_states().zip(&self.ports) {
-            if state == PortState::Slow {
+            if !self.accepts_redirects(attachment) {
                 summary.not_sent_to.push((*port, attachment.interface().to_owned()));
             }
             switch.set_kernel_device(*port, state);
@@ -249,12 +256,16 @@ impl KernelPorts {
     /// Returns the states of the ports, whose devices have the indices from 0 on.
     fn device_states(&self) -> impl Iterator<Item = PortState> {
         (0..).zip(&self.ports).map(|(device, (_, attachment))| {
-            // A question that fails is one about a device that is not there, or a process without descriptors.
-            let accepts = ports::accepts_redirects(attachment.interface()).unwrap_or(!self.says_redirects);
-            if !accepts || !attachment.has_link() {
+            if !self.accepts_redirects(attachment) || !attachment.has_link() {
                 return PortState::Slow;
             }
             PortState::Fast { device, max_frame: (attachment.mtu() + ETHERNET_BYTES) as u32 }
         })
+    }
+
+    /// Whether the device of a port accepts redirected frames. A query that fails is one about a device that has gone,
+    /// or of a process without descriptors; then it does not.
+    fn accepts_redirects(&self, attachment: &XdpAttachment) -> bool {
+        ports::accepts_redirects(attachment.interface()).unwrap_or(!self.says_redirects)
     }
 }

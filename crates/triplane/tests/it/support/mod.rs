@@ -17,6 +17,7 @@ pub mod rig;
 pub mod service;
 pub mod sources;
 pub mod stalling;
+pub mod switched;
 
 use std::io::Read;
 use std::path::{Path, PathBuf};

@@ -92,6 +92,17 @@ impl Network {
         Running::start(&mut self.command("router", &whole))
     }
 
+    /// Returns the answer of the metrics listener at an address in the router's namespace. Needs `perl`.
+    #[track_caller]
+    pub fn scrape(&self, address: &str) -> String {
+        let scraper = r#"
+            my $peer = IO::Socket::INET->new(PeerAddr => $ARGV[0], Timeout => 20) or die "no answer: $!";
+            print $peer "GET /metrics HTTP/1.1\r\nHost: router\r\n\r\n";
+            print while <$peer>;
+        "#;
+        self.run("router", &["perl", "-MIO::Socket::INET", "-e", scraper, address]).ok().stdout
+    }
+
     fn namespace(&self, name: &str) -> String {
         format!("triplane-{}-{name}", self.suffix)
     }
