@@ -117,6 +117,8 @@ pub struct RegionLayout {
     pub(crate) sent: u32,
     /// Packets that were counted as sent, but whose device was gone.
     pub(crate) unsent: u32,
+    /// Packets by port that were dropped, as the switch was too far behind for those before them.
+    pub(crate) crowded: u32,
     /// Two counts for each location of the program: of drops by ingress, and by egress.
     pub(crate) drops: u32,
     pub(crate) loc_count: u32,
@@ -196,7 +198,8 @@ impl RegionLayout {
         let buckets = bytes.take(FLOW_BUCKETS.into())?;
         let gate = bytes.take(1)?;
         let port_states = bytes.take(ports)?;
-        let (received, sent, unsent) = (bytes.take(2 * ports)?, bytes.take(2 * ports)?, bytes.take(2 * ports)?);
+        let (received, sent) = (bytes.take(2 * ports)?, bytes.take(2 * ports)?);
+        let (unsent, crowded) = (bytes.take(2 * ports)?, bytes.take(2 * ports)?);
         let loc_count = program.locs.len().max(1) as u32;
         let drops = bytes.take(2 * u64::from(loc_count))?;
         let error_count = program.errors.len() as u32;
@@ -231,6 +234,7 @@ impl RegionLayout {
             received,
             sent,
             unsent,
+            crowded,
             drops,
             loc_count,
             errors,

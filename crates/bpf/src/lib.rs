@@ -29,7 +29,7 @@ mod usage;
 mod writer;
 
 pub use disassemble::disassemble;
-pub use emit::HAND_OVER_MARK;
+pub use emit::{HAND_OVER_MARK, MAX_FOLLOWED};
 pub use emit::{HandOver, HandOverReason, KernelCode, compile};
 pub use layout::{ORDERED_QUEUES, PAGE_BYTES, RegionLayout, Unsupported};
 pub use region::{CountSink, PortState, RegionCounts, finish_hand_overs, set_port};

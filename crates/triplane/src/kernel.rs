@@ -178,10 +178,18 @@ pub fn summary_text(report: &RunReport<Switch>) -> String {
     let Some(Shares { in_kernel, by_switch }) = Shares::of(report) else { return String::new() };
     let all = in_kernel + by_switch;
     let share = if all == 0 { 0.0 } else { in_kernel as f64 * 100.0 / all as f64 };
-    format!(
-        "{} in the kernel ({share:.1} %), {by_switch} in the switch\n",
-        counted(in_kernel as usize, "packet", "packets")
-    )
+    let packets = counted(in_kernel as usize, "packet", "packets");
+    let mut text = format!("{packets} in the kernel ({share:.1} %), {by_switch} in the switch\n");
+    for port in &report.ports {
+        let crowded = report.switch.kernel_count(port.id).crowded.packets;
+        if crowded > 0 {
+            text += &format!(
+                "port {} ({}): {crowded} were dropped on receive: the switch was behind with their flows\n",
+                port.id, port.name
+            );
+        }
+    }
+    text
 }
 
 /// Returns the counts for the summary as JSON; null if the program did not run in the kernel.

@@ -59,7 +59,7 @@ pub fn json(report: &RunReport<Switch>, notifications: &BTreeMap<String, u64>, s
         ports.push(json!({
             "port": port.id.0, "name": port.name,
             "rx_packets": stats.rx_packets + in_kernel.received.packets,
-            "rx_bytes": stats.rx_bytes + in_kernel.received.bytes, "rx_dropped": stats.rx_dropped,
+            "rx_bytes": stats.rx_bytes + in_kernel.received.bytes, "rx_dropped": stats.rx_dropped + in_kernel.crowded.packets,
             "rx_unusable": stats.rx_unusable, "rx_truncated": stats.rx_truncated,
             "tx_packets": stats.tx_packets + in_kernel.sent.packets,
             "tx_bytes": stats.tx_bytes + in_kernel.sent.bytes, "tx_dropped": stats.tx_dropped(),

@@ -138,7 +138,7 @@ impl Emitter<'_> {
     }
 
     /// Adds a packet to the count with the index in a register, which has a bound.
-    fn add_at(&mut self, index: Reg, first: u32) {
+    pub(super) fn add_at(&mut self, index: Reg, first: u32) {
         self.push(Instruction::LoadAddress(R2, MapRef::Region, first));
         self.add_packet_at(index);
     }

@@ -29,7 +29,7 @@ use crate::layout::{GATE_OPEN, MAX_SCRATCH_WORDS, RegionLayout, Unsupported};
 use crate::usage::Usage;
 use crate::{KernelOptions, KernelPipeline, uapi};
 pub(crate) use commit::{PORT_LENGTH_SHIFT, PORT_RECEIVES};
-pub use order::HAND_OVER_MARK;
+pub use order::{HAND_OVER_MARK, MAX_FOLLOWED};
 pub use reason::HandOverReason;
 use scratch::{Scratch, ScratchWord};
 

@@ -3,18 +3,32 @@
 //! Each hand-over has a number, by port and receive queue, and stamps the bucket of its flow with it. The driver of the
 //! port says how far the switch has come. Until then, packets of the bucket are handed over as well, and so they do not
 //! overtake. The number lies in front of the frame (`data_meta`), with a mark.
+//!
+//! A flow that is faster than the switch would never return to the kernel, as each of its packets follows another. So
+//! if a packet only follows, and the switch has [`MAX_FOLLOWED`] packets of the queue before it, the bucket is *closed*:
+//! its packets are dropped until the switch is done with the last one, as most of them would be at a full ring. Then
+//! the flow is one of the kernel again.
+//!
+//! ```text
+//! bucket: | 48..64 queue plus 1 | 47 closed | 0..47 number |
+//! ```
 
 use tables::flat::HASH_MULTIPLIER;
 
-use super::{CONTEXT, Emitter, PACKET, PORT_RECEIVES, R0, R1, R2, R3, R4, network};
+use super::{CONTEXT, Emitter, PACKET, PACKET_END, PORT_RECEIVES, R0, R1, R2, R3, R4, network};
 use crate::asm::{AccessSize, Alu, Cond, Instruction, Label, MapRef, Reg};
 use crate::layout::{FLOW_BUCKETS, ORDERED_QUEUES};
 use crate::uapi;
 
 /// The upper bits of the word in front of a frame that is handed over. The lower ones are its number.
 pub const HAND_OVER_MARK: u64 = 0x7ef1 << NUMBER_BITS;
-/// Number of bits of a hand-over's number.
+/// Position of the mark, and of the queue in a bucket.
 const NUMBER_BITS: u32 = 48;
+/// Position of the bit of a closed bucket.
+const CLOSED_BIT: u32 = 47;
+/// Number of packets of a queue that the switch may have before those that only follow them are dropped: an eighth of a
+/// socket's ring.
+pub const MAX_FOLLOWED: u32 = 256;
 
 impl Emitter<'_> {
     /// Hands over packets from ports that are down, and from those that the region does not have.
@@ -38,19 +52,43 @@ impl Emitter<'_> {
         self.load_by_queue(R3, self.layout.done);
         self.jump_if(Cond::Eq, R1, R3, end);
         self.load_bucket();
+        let (is_other, is_closed) = (self.code.label(), self.code.label());
         self.push(Instruction::Load(AccessSize::B8, R1, R2, 0));
-        self.mov(R2, R1);
-        self.alu(Alu::Rsh, R2, NUMBER_BITS as i32);
-        self.alu(Alu::Add, R4, 1);
-        let is_other = self.code.label();
-        self.jump_if(Cond::Ne, R2, R4, is_other);
-        self.number(R2, (1 << NUMBER_BITS) - 1);
-        self.alu(Alu::And, R1, R2);
-        self.jump_if(Cond::Gt, R1, R3, self.slow);
+        self.mov(R0, R1);
+        self.alu(Alu::Rsh, R0, NUMBER_BITS as i32);
+        self.alu(Alu::Sub, R0, 1);
+        self.jump_if(Cond::Ne, R0, R4, is_other);
+        self.mov(R0, R1);
+        self.truncate(R0, CLOSED_BIT);
+        self.jump_if(Cond::Le, R0, R3, is_other);
+        self.alu(Alu::Rsh, R1, CLOSED_BIT as i32);
+        self.alu(Alu::And, R1, 1);
+        self.jump_if(Cond::Ne, R1, 0, is_closed);
+        self.load_by_queue(R1, self.layout.handed);
+        self.alu(Alu::Sub, R1, R3);
+        self.jump_if(Cond::Lt, R1, MAX_FOLLOWED as i32, self.slow);
+        self.push(Instruction::Load(AccessSize::B8, R1, R2, 0));
+        self.number(R0, 1 << CLOSED_BIT);
+        self.alu(Alu::Or, R1, R0);
+        self.push(Instruction::Store(AccessSize::B8, R2, 0, R1));
+        self.bind(is_closed);
+        self.drop_follower();
         self.bind(is_other);
         // The checks of the bucket must not make the paths differ.
         self.load_packet();
         self.bind(end);
+    }
+
+    /// Drops and counts a packet of a closed bucket.
+    fn drop_follower(&mut self) {
+        self.push(Instruction::LoadPort(R1));
+        self.jump_if(Cond::Ge, R1, self.layout.options.ports as i32, self.slow);
+        self.mov(R4, PACKET_END);
+        self.alu(Alu::Sub, R4, PACKET);
+        self.add_at(R1, self.layout.crowded);
+        self.leave_epoch();
+        self.alu(Alu::Mov, R0, uapi::XDP_DROP);
+        self.push(Instruction::Exit);
     }
 
     /// Numbers a packet that is handed over, and stamps its bucket.

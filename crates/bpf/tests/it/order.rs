@@ -2,8 +2,8 @@
 
 use std::sync::atomic::Ordering;
 
-use bpf::{HAND_OVER_MARK, PortState};
-use engine::Objects;
+use bpf::{CountSink, HAND_OVER_MARK, MAX_FOLLOWED, PortState};
+use engine::{CounterValue, Objects};
 use ir::Program;
 
 use crate::rig::{self, Rig};
@@ -54,4 +54,42 @@ fn ports_are_numbered_apart() {
     assert_eq!(number(&rig, 2, [10, 1, 0, 1]), Some(3));
     bpf::finish_hand_overs(&rig.compiled.layout, &rig.region);
     assert_eq!(number(&rig, 2, [10, 1, 0, 1]), None);
+}
+
+/// Packets that were dropped by closed buckets, by port.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Crowded(Vec<(u32, u64)>);
+
+impl CountSink for Crowded {
+    fn crowded(&mut self, port: u32, count: CounterValue) {
+        self.0.push((port, count.packets));
+    }
+}
+
+#[test]
+fn a_flow_that_is_faster_than_the_switch_returns_to_the_kernel() {
+    let mut rig = rig();
+    let [flow, other] = [[10, 1, 0, 9], [10, 2, 0, 9]];
+    assert_eq!(number(&rig, 0, flow), Some(1));
+    bpf::set_port(&rig.compiled.layout, &rig.region, 4, PortState::Fast { device: 14, max_frame: 1514 }, true);
+    // Every packet follows the one before, and the switch does nothing.
+    for expected in 2..=u64::from(MAX_FOLLOWED) {
+        assert_eq!(number(&rig, 0, flow), Some(expected));
+    }
+    let is_dropped = |rig: &Rig| {
+        let outcome = rig.machine(0, &mut router::packet_to(flow)).expect("no fault");
+        (outcome.verdict, outcome.redirect) == (bpf::uapi::XDP_DROP as u32, None)
+    };
+    assert!(is_dropped(&rig));
+    let [_, done] = rig.compiled.layout.order_words(0, 0).expect("a port");
+    // The bucket stays closed until the last packet that was handed over is done, however far the switch has come.
+    rig.region[done].store(u64::from(MAX_FOLLOWED) - 1, Ordering::Relaxed);
+    assert!(is_dropped(&rig));
+    assert_eq!(number(&rig, 0, other), None, "another flow is not concerned");
+    rig.region[done].store(MAX_FOLLOWED.into(), Ordering::Relaxed);
+    assert!(!is_dropped(&rig));
+    assert_eq!(number(&rig, 0, flow), None);
+    let mut crowded = Crowded::default();
+    rig.writer.collect_counts(&rig.region, &mut crowded);
+    assert_eq!(crowded, Crowded(vec![(0, 2)]));
 }

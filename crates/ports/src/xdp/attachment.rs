@@ -113,6 +113,13 @@ impl XdpAttachment {
         *self.redirect.order.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(order));
     }
 
+    /// Whether frames were handed over that the port's user is not known to be done with. Then the port is to be asked
+    /// for frames every few milliseconds: one that found the ring full never comes.
+    pub fn is_outstanding(&self) -> bool {
+        let order = self.redirect.order.read().unwrap_or_else(PoisonError::into_inner);
+        order.as_ref().is_some_and(|order| order.is_outstanding())
+    }
+
     /// Runs a program on all frames from now on. It hands frames to the port by a redirect to
     /// [`sockets`](XdpAttachment::sockets).
     ///

@@ -25,6 +25,17 @@ pub struct HandOverOrder {
     pub words: Vec<[usize; 2]>,
 }
 
+impl HandOverOrder {
+    /// Whether frames were handed over that nobody is known to be done with.
+    pub(super) fn is_outstanding(&self) -> bool {
+        let words = (*self.memory).as_ref();
+        let differ = |[handed, done]: &[usize; 2]| {
+            words[*handed].load(Ordering::Relaxed) != words[*done].load(Ordering::Relaxed)
+        };
+        self.words.iter().any(differ)
+    }
+}
+
 /// What a queue knows of its frames.
 #[derive(Debug, Default)]
 pub(super) struct QueueOrder {

@@ -50,6 +50,8 @@ pub struct KernelPortCount {
     pub received: CounterValue,
     /// Packets that left by the port.
     pub sent: CounterValue,
+    /// Packets that were dropped before the program ran, as the switch was behind with earlier ones of their flow.
+    pub crowded: CounterValue,
 }
 
 /// The code of a program in the kernel, as the switch sees it.
@@ -97,6 +99,10 @@ impl CountSink for Collector<'_> {
         let sent = &mut self.counts.entry(PortId(port)).or_default().sent;
         sent.packets = sent.packets.saturating_sub(count.packets);
         sent.bytes = sent.bytes.saturating_sub(count.bytes);
+    }
+
+    fn crowded(&mut self, port: u32, count: CounterValue) {
+        add(&mut self.counts.entry(PortId(port)).or_default().crowded, count);
     }
 
     fn dropped(&mut self, is_by_egress: bool, place: LocId, packets: u64) {

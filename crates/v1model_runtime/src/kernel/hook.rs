@@ -13,8 +13,8 @@ use super::{KernelNoteCallback, KernelPorts, Losses, NotInKernel, not_in_kernel}
 
 /// Interval between checks of the devices in nanoseconds.
 const CHECK_NS: u64 = 1_000_000_000;
-/// Interval between looks at a load that is under way, in nanoseconds.
-const LOADING_NS: u64 = 5_000_000;
+/// Interval between turns while a load or a packet to the switch is under way, in nanoseconds.
+const BUSY_NS: u64 = 2_000_000;
 
 /// Keeps a program in the kernel, and the switch's view of it up to date.
 pub struct KernelHook {
@@ -117,6 +117,7 @@ impl Hook<Switch> for KernelHook {
 
     fn next_deadline(&self) -> Option<Time> {
         let check = self.checked.after_ns(CHECK_NS);
-        Some(if self.loading.is_some() { check.min(self.polled.after_ns(LOADING_NS)) } else { check })
+        let is_busy = self.loading.is_some() || self.ports.ports.iter().any(|(_, port)| port.is_outstanding());
+        Some(if is_busy { check.min(self.polled.after_ns(BUSY_NS)) } else { check })
     }
 }
