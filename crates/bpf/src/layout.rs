@@ -222,7 +222,8 @@ impl RegionLayout {
             }
         }
         let copy_bytes = bytes.0 as u32 - tables_begin;
-        let bytes = (bytes.0 as u32 + copy_bytes).next_multiple_of(PAGE_BYTES);
+        // The address of tables is loaded even if there are none, so it lies in the region.
+        let bytes = (bytes.0 as u32 + copy_bytes + 8).next_multiple_of(PAGE_BYTES);
         Ok(RegionLayout {
             options,
             scratch_bytes,

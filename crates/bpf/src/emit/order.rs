@@ -5,9 +5,9 @@
 //! overtake. The number lies in front of the frame (`data_meta`), with a mark.
 //!
 //! A flow that is faster than the switch would never return to the kernel, as each of its packets follows another. So
-//! if a packet only follows, and the switch has [`MAX_FOLLOWED`] packets of the queue before it, the bucket is *closed*:
-//! its packets are dropped until the switch is done with the last one, as most of them would be at a full ring. Then
-//! the flow is one of the kernel again.
+//! if a packet only follows, and the switch has [`MAX_FOLLOWED`] packets of the queue before it, the bucket is
+//! *closed*: its packets are dropped until the switch is done with the last one, as most of them would be at a full
+//! ring. Then the flow is one of the kernel again.
 //!
 //! ```text
 //! bucket: | 48..64 queue plus 1 | 47 closed | 0..47 number |

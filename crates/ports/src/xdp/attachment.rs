@@ -108,9 +108,12 @@ impl XdpAttachment {
         is_same && interface.has_link().unwrap_or(false)
     }
 
-    /// Says in which order the program hands frames over, from now on.
+    /// Says in which order the next program hands frames over. It is called before that program runs, and sets the
+    /// words: numbers go on, so that late frames of the present program mean nothing to the next one.
     pub fn set_order(&self, order: HandOverOrder) {
-        *self.redirect.order.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(order));
+        let mut present = self.redirect.order.write().unwrap_or_else(PoisonError::into_inner);
+        order.follow(present.as_deref());
+        *present = Some(Arc::new(order));
     }
 
     /// Whether frames were handed over that the port's user is not known to be done with. Then the port is to be asked

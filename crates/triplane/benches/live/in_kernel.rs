@@ -1,8 +1,8 @@
 //! Compares P4 in the kernel with hand-written programs at XDP, the kernel's routing, and the switch over AF_XDP.
 //!
-//! Frames have scattered destinations: ascending ones would find the prefixes of the last frame in the cache. They are
-//! counted and dropped in the driver of the last device, except where the device must not accept redirected frames;
-//! frames with socket buffers would cost more than any forwarder.
+//! Frames have scattered destinations, except for those of one flow: ascending ones would find the prefixes of the last
+//! frame in the cache. They are counted and dropped in the driver of the last device, except where the device must not
+//! accept redirected frames; frames with socket buffers would cost more than any forwarder.
 
 use std::error::Error;
 use std::path::Path;
@@ -68,7 +68,7 @@ const ROWS: [RowOfTable; 10] = [
     (KernelForwarder::KernelSlow, "router.p4 in the kernel, 1 % to the switch", &[(KernelForwarder::Kernel, 0.8)]),
     (
         KernelForwarder::KernelLate,
-        "router.p4 in the kernel, started under the flood",
+        "router.p4 in the kernel, started under a flood of one flow",
         &[(KernelForwarder::Kernel, 0.9)],
     ),
     (KernelForwarder::AllSlow, "router.p4 in the kernel, all to the switch", &[(KernelForwarder::AfXdp, 0.9)]),
@@ -84,10 +84,10 @@ enum RunningForwarder {
 
 impl KernelForwarder {
     fn destinations(self) -> Destinations {
-        if matches!(self, KernelForwarder::HandWrittenWide | KernelForwarder::KernelWide) {
-            Destinations::Wide
-        } else {
-            Destinations::Scattered
+        match self {
+            KernelForwarder::KernelLate => Destinations::One,
+            KernelForwarder::HandWrittenWide | KernelForwarder::KernelWide => Destinations::Wide,
+            _ => Destinations::Scattered,
         }
     }
 
@@ -126,7 +126,7 @@ impl KernelForwarder {
         let is_driver = !matches!(self, KernelForwarder::AfXdp | KernelForwarder::AllSlow);
         let sink = if is_driver { network.driver_sink()? } else { network.sink()? };
         let flood = || network.load_to(self.destinations(), settings.len, 64, None);
-        // A program that starts under the flood finds all flows at the switch.
+        // A program that starts under the flood finds the flow at the switch.
         let early = if self == KernelForwarder::KernelLate { Some(flood()?) } else { None };
         let running = self.start(network, directory)?;
         let mut load = early.map_or_else(flood, Ok)?;

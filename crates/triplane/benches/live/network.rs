@@ -125,16 +125,20 @@ pub enum Destinations {
     Scattered,
     /// An address in each of 65,536 prefixes, in an order without locality.
     Wide,
+    /// One address: all frames are of one flow.
+    One,
 }
 
 impl Destinations {
-    const ALL: [Destinations; 3] = [Destinations::Ascending, Destinations::Scattered, Destinations::Wide];
+    const ALL: [Destinations; 4] =
+        [Destinations::Ascending, Destinations::Scattered, Destinations::Wide, Destinations::One];
 
     fn name(self) -> &'static str {
         match self {
             Destinations::Ascending => "ascending",
             Destinations::Scattered => "scattered",
             Destinations::Wide => "wide",
+            Destinations::One => "one",
         }
     }
 
@@ -162,6 +166,7 @@ fn flood_here(destinations: Destinations, len: usize, share: u32) -> Result<Floo
     match destinations {
         Destinations::Ascending => Flood::thinned("eth0", &frame_to_net(), Some(narrow), share),
         Destinations::Scattered => Flood::scattered("eth0", &frame_to_net(), narrow, share),
+        Destinations::One => Flood::thinned("eth0", &frame_to_net(), None, share),
         Destinations::Wide => {
             // The field begins in the last byte of the source address, whose middle bytes balance it.
             let frame = frame_between(len, Ipv4Addr::new(10, 255, 255, 17), Ipv4Addr::from(WIDE_NET), 0);

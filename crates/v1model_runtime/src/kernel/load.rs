@@ -49,6 +49,12 @@ impl KernelPorts {
             |port: PortId, attachment: &XdpAttachment| load(&code, (&region, &devices), port, attachment, self.is_gpl);
         let programs: Vec<(KernelProgram, usize)> =
             self.ports.iter().map(|(port, attachment)| load(*port, attachment)).collect::<Result<_, _>>()?;
+        let region = Arc::new(region);
+        for (port, attachment) in &self.ports {
+            let words = (0..attachment.queues()).filter_map(|queue| code.layout.order_words(port.0, queue));
+            let (memory, words) = (Arc::clone(&region), words.collect());
+            attachment.set_order(HandOverOrder { memory, mark: bpf::HAND_OVER_MARK, words });
+        }
         let (mut attached, mut refused, mut last) = (Vec::new(), Vec::new(), None);
         for ((port, attachment), (program, _)) in self.ports.iter().zip(&programs) {
             match attachment.run(program) {
@@ -63,12 +69,6 @@ impl KernelPorts {
         }
         if let Some(error) = last.filter(|_| attached.is_empty()) {
             return Err(system("cannot attach the program")(error));
-        }
-        let region = Arc::new(region);
-        for (port, attachment) in &self.ports {
-            let words = (0..attachment.queues()).filter_map(|queue| code.layout.order_words(port.0, queue));
-            let (memory, words) = (Arc::clone(&region), words.collect());
-            attachment.set_order(HandOverOrder { memory, mark: bpf::HAND_OVER_MARK, words });
         }
         Ok(LoadedCode { ports: attached, refused, instructions: programs[0].1, region, code })
     }
