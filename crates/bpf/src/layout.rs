@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! scratch memory of each processor | order of hand-overs | gate | port states | counts by port | counts of drops and parser errors
-//! | counter arrays | tables | the same tables again
+//! | counter arrays | tables of CRCs | registers | tables | the same tables again
 //! tables: direct counters, records, words of the lookup
 //! ```
 //!
@@ -15,11 +15,11 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use ir::{CounterId, Entry, Key, KeyValue, LocId, MatchKind, Program, Table, TableId};
+use ir::{CounterId, Entry, Key, KeyValue, LocId, MatchKind, Program, RegisterId, Table, TableId};
 use tables::flat::{FlatExact, FlatPrefixes, FlatRules, RuleElement};
 
 use crate::KernelOptions;
-use crate::emit::HandOverReason;
+use crate::emit::{CRC_TABLE_WORDS, Crc, HandOverReason};
 use crate::usage::Usage;
 
 /// Granularity of the region's size in bytes.
@@ -125,6 +125,9 @@ pub struct RegionLayout {
     pub(crate) errors: u32,
     pub(crate) error_count: u32,
     pub(crate) counters: BTreeMap<CounterId, (u32, u32)>,
+    pub(crate) crc_tables: BTreeMap<Crc, u32>,
+    /// The first byte and the number of elements of register arrays.
+    pub(crate) registers: BTreeMap<RegisterId, (u32, u32)>,
     pub(crate) tables: BTreeMap<TableId, FlatTable>,
     /// Tables that are not in the region.
     pub(crate) refused: BTreeMap<TableId, HandOverReason>,
@@ -212,6 +215,20 @@ impl RegionLayout {
                 counters.insert(id, (bytes.take(2 * u64::from(size))?, size));
             }
         }
+        let mut crc_tables = BTreeMap::new();
+        for crc in &usage.crcs {
+            crc_tables.insert(*crc, bytes.take(CRC_TABLE_WORDS.into())?);
+        }
+        let mut registers = BTreeMap::new();
+        for id in &usage.registers {
+            // Reading and writing an array that does not fit is handed over.
+            let register = &program.registers[*id];
+            let Ok(size) = u32::try_from(register.size) else { continue };
+            let fits = u64::from(size) * 8 + bytes.0 <= u64::from(MAX_BYTES / 2);
+            if (1..=64).contains(&register.width) && size > 0 && fits {
+                registers.insert(*id, (bytes.take(size.into())?, size));
+            }
+        }
         let (mut tables, mut refused) = (BTreeMap::new(), BTreeMap::new());
         let tables_begin = bytes.0 as u32;
         bytes.1 = (MAX_BYTES + tables_begin) / 2;
@@ -241,6 +258,8 @@ impl RegionLayout {
             errors,
             error_count,
             counters,
+            crc_tables,
+            registers,
             tables,
             refused,
             tables_begin,
@@ -304,6 +323,11 @@ impl RegionLayout {
     pub fn order_words(&self, port: u32, queue: u32) -> Option<[usize; 2]> {
         let at = port * ORDERED_QUEUES + queue % ORDERED_QUEUES;
         (port < self.options.ports).then(|| [self.handed, self.done].map(|first| (first / 8 + at) as usize))
+    }
+
+    /// Returns the register arrays of the region, each with the index of its first word.
+    pub fn registers(&self) -> impl Iterator<Item = (RegisterId, usize)> {
+        self.registers.iter().map(|(id, (first, _))| (*id, *first as usize / 8))
     }
 
     /// Returns the number of ports that the region has states and counts for.

@@ -3,9 +3,13 @@
 use std::collections::BTreeSet;
 
 use engine::Step;
-use ir::{Body, BodyId, Expr, HashInput, HeaderId, HeaderRef, LValue, Match, Op, Program, SlotId, TableId, Terminator};
+use ir::{
+    Body, BodyId, Expr, HashInput, HeaderId, HeaderRef, LValue, Match, Op, Program, RegisterId, SlotId, TableId,
+    Terminator,
+};
 
 use crate::KernelPipeline;
+use crate::emit::Crc;
 use crate::header_order::keeps_headers;
 
 /// The uses of storage in the bodies that a pipeline runs.
@@ -16,6 +20,10 @@ pub(crate) struct Usage {
     pub fields_written: BTreeSet<(HeaderId, u32)>,
     /// Headers whose validity is used, or that are extracted.
     pub headers: BTreeSet<HeaderId>,
+    /// Registers that are read or written.
+    pub registers: BTreeSet<RegisterId>,
+    /// CRCs that are computed.
+    pub crcs: BTreeSet<Crc>,
     /// Tables that are applied.
     pub tables: BTreeSet<TableId>,
     /// Bodies that are run, those of actions included.
@@ -124,7 +132,8 @@ impl Usage {
                 table.actions.iter().for_each(|action| self.body(program, program.actions[action.action].body));
             }
             Op::Advance(value) | Op::Count(_, value) | Op::Assert(value) => self.expr(value),
-            Op::Compute(place, _, data) => {
+            Op::Compute(place, algorithm, data) => {
+                self.crcs.extend(Crc::of(*algorithm));
                 self.place(place);
                 data.iter().for_each(|piece| {
                     if let HashInput::Value(value) = piece {
@@ -132,10 +141,18 @@ impl Usage {
                     }
                 });
             }
+            Op::RegisterRead(place, register, index) => {
+                self.registers.insert(*register);
+                self.place(place);
+                self.expr(index);
+            }
+            Op::RegisterWrite(register, index, value) => {
+                self.registers.insert(*register);
+                self.expr(index);
+                self.expr(value);
+            }
             // These are always handed over, or have no effect.
             Op::CopyVarbit(..)
-            | Op::RegisterRead(..)
-            | Op::RegisterWrite(..)
             | Op::MeterExecute(..)
             | Op::DirectMeterRead(..)
             | Op::BeginAtomic

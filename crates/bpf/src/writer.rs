@@ -39,6 +39,9 @@ pub enum RegionError {
     /// A packet that began before the last update still runs, so the other copy cannot be written.
     #[error("a packet has not finished in the kernel in time")]
     Stuck,
+    /// The registers of the switch lie in another region.
+    #[error("the registers lie in memory that is shared with earlier code")]
+    Shared,
 }
 
 /// An entry as it was written to a copy.
@@ -134,6 +137,9 @@ impl RegionWriter {
     /// # Panics
     /// If the region is smaller than [`RegionLayout::bytes`].
     pub fn fill(&mut self, region: &[AtomicU64], program: &Program, objects: &Objects) -> Result<(), RegionError> {
+        for (crc, first) in &self.layout.crc_tables {
+            (first / 8..).zip(crc.table()).for_each(|(at, remainder)| store(region, at, remainder));
+        }
         let mut all = BTreeSet::new();
         for (id, table) in &self.layout.tables {
             all.insert(ChangedEntry::Default(*id));

@@ -322,12 +322,19 @@ impl<'p> Emitter<'p> {
             Op::Emit(header) => self.emit_header(header),
             Op::Apply { table, hit, action } => self.apply(*table, *hit, *action, ends.exit),
             Op::Count(counter, index) => self.count(*counter, index),
-            Op::Compute(place, _, data) => {
+            Op::Compute(place, algorithm, data) => {
                 if self.is_needed(place) {
-                    self.checksum(data, self.place_width(place));
+                    self.hash(*algorithm, data, self.place_width(place));
                     self.write(place);
                 }
             }
+            Op::RegisterRead(place, register, index) => {
+                if self.is_needed(place) {
+                    self.register_read(*register, index);
+                    self.write(place);
+                }
+            }
+            Op::RegisterWrite(register, index, value) => self.register_write(*register, index, value),
             Op::Assert(condition) => {
                 let (holds, fails) = (self.code.label(), self.code.label());
                 self.branch(condition, holds, fails);
@@ -361,11 +368,15 @@ impl<'p> Emitter<'p> {
             Op::Count(counter, index) if self.layout.counters.contains_key(counter) => self.expr_problem(index),
             Op::Count(..) => Some(HandOverReason::LargeCounter),
             Op::Compute(place, algorithm, data) if self.is_needed(place) => {
-                self.place_problem(place).or_else(|| self.checksum_problem(*algorithm, data))
+                self.place_problem(place).or_else(|| self.hash_problem(*algorithm, data))
             }
             Op::Compute(..) => None,
             Op::Assert(condition) => self.expr_problem(condition),
-            Op::RegisterRead(..) | Op::RegisterWrite(..) => Some(HandOverReason::Register),
+            Op::RegisterRead(place, register, index) if self.is_needed(place) => {
+                self.register_read_problem(place, *register, index)
+            }
+            Op::RegisterRead(..) => None,
+            Op::RegisterWrite(register, index, value) => self.register_write_problem(*register, index, value),
             Op::MeterExecute(..) | Op::DirectMeterRead(..) => Some(HandOverReason::Meter),
             Op::BeginAtomic | Op::EndAtomic => Some(HandOverReason::Atomic),
             Op::Random(..) => Some(HandOverReason::Random),

@@ -54,6 +54,7 @@ impl Emitter<'_> {
         self.load_word(R4, ScratchWord::LENGTH);
         self.count_received();
         self.count_pending();
+        self.write_registers();
         self.count_error();
         let is_dropped = self.code.label();
         self.load_word(R1, ScratchWord::VERDICT);

@@ -97,7 +97,7 @@ impl Emitter<'_> {
 
     /// Evaluates two operands: the first to the register of `depth`, the second to the register that is returned, the
     /// next one or r0.
-    fn operands(&mut self, a: &Expr, b: &Expr, depth: u8) -> Reg {
+    pub(super) fn operands(&mut self, a: &Expr, b: &Expr, depth: u8) -> Reg {
         let to = Reg(1 + depth);
         self.eval(a, depth);
         if to.0 < LAST {

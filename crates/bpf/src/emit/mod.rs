@@ -9,13 +9,14 @@
 //! track memory of maps, so it need not tell paths apart that differ in these values only.
 
 mod body;
-mod checksum;
 mod commit;
 mod expr;
+mod hash;
 mod order;
 mod packet;
 mod partial;
 mod reason;
+mod register;
 mod scratch;
 mod table;
 
@@ -29,8 +30,10 @@ use crate::layout::{GATE_OPEN, MAX_SCRATCH_WORDS, RegionLayout, Unsupported};
 use crate::usage::Usage;
 use crate::{KernelOptions, KernelPipeline, uapi};
 pub(crate) use commit::{PORT_LENGTH_SHIFT, PORT_RECEIVES};
+pub(crate) use hash::{CRC_TABLE_WORDS, Crc};
 pub use order::{HAND_OVER_MARK, MAX_FOLLOWED};
 pub use reason::HandOverReason;
+use register::RegisterSite;
 use scratch::{Scratch, ScratchWord};
 
 const R0: Reg = Reg(0);
@@ -136,6 +139,8 @@ struct Emitter<'p> {
     counts: Vec<(ScratchWord, ir::CounterId)>,
     /// Pending hits: the word with the number of the record, and the table.
     hits: Vec<(ScratchWord, TableId)>,
+    /// Pending writes of registers, in the order of the program.
+    register_sites: Vec<RegisterSite>,
     /// Number of bytes that the parser has consumed at this place.
     cursor: u32,
     /// Number of words for spilled values in use.
@@ -170,6 +175,7 @@ impl<'p> Emitter<'p> {
             hand_overs: Vec::new(),
             counts: Vec::new(),
             hits: Vec::new(),
+            register_sites: Vec::new(),
             cursor: 0,
             spilled: 0,
             loc: LocId::from_u32(0),
@@ -384,7 +390,8 @@ impl<'p> Emitter<'p> {
             ir::Op::Assign(ir::LValue::Slot(to), ir::Expr::Const(given)) => *to == slot && given.low_u64() != value,
             ir::Op::Assign(ir::LValue::Slot(to), _)
             | ir::Op::Lookahead { dst: ir::LValue::Slot(to), .. }
-            | ir::Op::Compute(ir::LValue::Slot(to), ..) => *to == slot,
+            | ir::Op::Compute(ir::LValue::Slot(to), ..)
+            | ir::Op::RegisterRead(ir::LValue::Slot(to), ..) => *to == slot,
             ir::Op::Apply { hit, action, .. } => [hit, action].into_iter().any(|to| *to == Some(slot)),
             _ => false,
         });

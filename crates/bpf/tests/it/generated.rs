@@ -1,6 +1,6 @@
 //! Random programs, entries and packets. `BPF_FUZZ_FROM` and `BPF_FUZZ_COUNT` choose the seeds of a longer run. The
 //! programs have what compiled code does itself, so that few packets are handed over: nested expressions of all widths,
-//! branches, tables, counts, checksums and drops.
+//! branches, tables, counts, registers, checksums, hashes and drops.
 
 use std::fmt::Write;
 
@@ -134,14 +134,16 @@ impl Generator {
     }
 
     fn statement(&mut self, depth: u32) {
-        let kind = self.rng.below(if depth == 0 { 7 } else { 9 });
+        let kind = self.rng.below(if depth == 0 { 10 } else { 12 });
         // Writing to a string cannot fail.
         _ = match kind {
             0 => {
                 let index = self.place(3);
                 writeln!(self.text, "counts.count((bit<32>) {index});")
             }
-            7 | 8 => {
+            7 | 8 => self.register(),
+            9 => self.hash(),
+            10 | 11 => {
                 let condition = self.condition(2);
                 _ = writeln!(self.text, "if ({condition}) {{");
                 (0..1 + self.rng.below(3)).for_each(|_| self.statement(depth - 1));
@@ -155,6 +157,36 @@ impl Generator {
                 writeln!(self.text, "{place} = {value};")
             }
         };
+    }
+
+    /// Reads or writes a register of eight, 13 or 64 bits, perhaps beyond its end.
+    fn register(&mut self) -> std::fmt::Result {
+        let (width, index) = (self.rng.pick(&[(1, 8), (1, 13), (1, 64)]), self.place(3));
+        match self.rng.percent(50) {
+            true => {
+                let place = self.place(width);
+                writeln!(self.text, "state{width}.read({place}, (bit<32>) {index});")
+            }
+            false => {
+                let value = self.expr(width, 2);
+                writeln!(self.text, "state{width}.write((bit<32>) {index}, {value});")
+            }
+        }
+    }
+
+    fn hash(&mut self) -> std::fmt::Result {
+        let width = self.any_width();
+        let place = self.place(width);
+        let algorithm = self.rng.pick(&[(1, "crc16"), (1, "crc32"), (1, "xor16"), (1, "csum16"), (1, "identity")]);
+        let data: Vec<String> = (0..1 + self.rng.below(4))
+            .map(|_| {
+                let width = self.any_width();
+                self.expr(width, 1)
+            })
+            .collect();
+        let (base, most) = (self.expr(width, 0), self.rng.pick(&[(1, "0x10000"), (1, "0xffffffff"), (1, "1000")]));
+        let data = data.join(", ");
+        writeln!(self.text, "hash({place}, HashAlgorithm.{algorithm}, {base}, {{ {data} }}, 32w{most});")
     }
 
     fn statements(&mut self, most: u64) {
@@ -200,6 +232,9 @@ impl Generator {
                 "control {name}(inout headers hdr, inout metadata meta, inout standard_metadata_t std) {{"
             );
             self.text.push_str("counter(8, CounterType.packets_and_bytes) counts;\n");
+            for width in [8, 13, 64] {
+                _ = writeln!(self.text, "register<bit<{width}>>(6) state{width};");
+            }
             (0..2).for_each(|number| self.table(number));
             self.text.push_str("apply {\n");
             if name == "I" {

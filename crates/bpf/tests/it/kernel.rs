@@ -26,7 +26,7 @@ impl InKernel {
     /// If the verifier refuses the code.
     pub fn load(rig: &Rig, ports: u32) -> io::Result<InKernel> {
         let region = KernelRegion::new(rig.compiled.layout.bytes())?;
-        for (to, from) in region.words().iter().zip(&rig.region) {
+        for (to, from) in region.words().iter().zip(rig.region.iter()) {
             to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
         }
         let (devices, sockets) = (RedirectMap::devices(64)?, RedirectMap::sockets(2)?);

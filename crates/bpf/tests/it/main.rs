@@ -13,4 +13,5 @@ mod region;
 mod rig;
 mod router;
 mod rules;
+mod state;
 mod writer;

@@ -49,10 +49,6 @@ fn run(path: &Path, packets: usize) -> Option<Ways> {
     let text = std::fs::read_to_string(path).expect("the file is there");
     let program = rig::compile_text(&text, path.parent())?;
     let mut rig = Rig::try_new(&program, &[Executor::Interpreter], |_, _| {})?;
-    let kernel = InKernel::load(&rig, 1).ok();
-    if let Some(kernel) = &kernel {
-        eprintln!("  {} instructions processed", kernel.verified_instructions());
-    }
     let mut rng = SplitMix64::new(9);
     for _ in 0..packets {
         let port = rng.below(PORTS.into()) as u32;
@@ -60,7 +56,9 @@ fn run(path: &Path, packets: usize) -> Option<Ways> {
         rig.packet(port, &data);
     }
     rig.compare_counts();
-    if let Some(kernel) = kernel {
+    // The kernel begins with the registers that these packets left.
+    if let Ok(kernel) = InKernel::load(&rig, 1) {
+        eprintln!("  {} instructions processed", kernel.verified_instructions());
         let packets = (0..packets).map(|_| packet(&mut rng)).filter(|data| data.len() >= 14);
         packets.for_each(|data| kernel.compare(&rig, 0, &data));
     }

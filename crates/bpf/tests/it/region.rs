@@ -84,7 +84,7 @@ fn a_corrupted_region_misroutes_but_never_faults_or_hangs() {
     let rig = Rig::new(&program, |program, objects| router::write(2, 200, program, objects));
     let mut rng = SplitMix64::new(8);
     for round in 0..40 {
-        for word in &rig.region {
+        for word in rig.region.iter() {
             let value = match rng.below(4) {
                 0 => word.load(Ordering::Relaxed),
                 1 => rng.below(40),

@@ -77,7 +77,7 @@ impl CountSink for Hits {
 pub struct Rig {
     pub program: Arc<Program>,
     pub compiled: KernelCode,
-    pub region: Vec<AtomicU64>,
+    pub region: Arc<Vec<AtomicU64>>,
     pub writer: RegionWriter,
     /// The code of each port.
     code: Vec<Vec<u64>>,
@@ -124,6 +124,7 @@ impl Rig {
             switch
         };
         let region: Vec<AtomicU64> = (0..compiled.layout.bytes() / 8).map(|_| AtomicU64::new(0)).collect();
+        let region = Arc::new(region);
         for port in 0..PORTS {
             let state = PortState::Fast { device: port + 10, max_frame: 1514 };
             bpf::set_port(&compiled.layout, &region, port, state, true);
@@ -132,6 +133,10 @@ impl Rig {
         let mut writer = RegionWriter::new(&compiled.layout, wait_for_packet);
         writer.fill(&region, program, references[0].objects()).expect("the entries fit");
         references[0].objects_mut().record_changes();
+        let mut slow = switch(Executor::Interpreter);
+        for (register, first) in compiled.layout.registers() {
+            slow.objects_mut().share_register(register, Arc::<Vec<AtomicU64>>::clone(&region), first);
+        }
         let code = (0..PORTS).map(|port| compiled.encode(&links(port), true).expect("code")).collect();
         Some(Rig {
             program: program.clone(),
@@ -139,7 +144,7 @@ impl Rig {
             region,
             writer,
             code,
-            slow: switch(Executor::Interpreter),
+            slow,
             references,
             ways: Ways::default(),
             hits: Hits::default(),
@@ -249,11 +254,27 @@ impl Rig {
                 assert_eq!(sum, [all.packets, all.bytes], "counter {} at {index}", counter.name);
             }
         }
+        self.compare_registers();
         self.compare_hits(&counts);
         self.compare_drops(&counts);
         let errors = |switch: &Switch| switch.registry().get("parser.errors").unwrap_or(0);
         let fast: u64 = (0..self.program.errors.len() as u32).map(|error| counts.errors(error)).sum();
         assert_eq!(errors(&self.slow) + fast, errors(&self.references[0]), "parser errors");
+    }
+
+    /// Compares the registers, which fast and slow packets share.
+    fn compare_registers(&self) {
+        for (id, register) in &self.program.registers {
+            let words = |switch: &Switch| {
+                let mut words = Vec::new();
+                switch.objects().read_register_words(id, 0..register.size.min(1 << 16), &mut words);
+                words
+            };
+            let (fast, all) = (words(&self.slow), words(&self.references[0]));
+            let differs =
+                (0..fast.len().max(all.len())).find(|at| fast.get(*at).unwrap_or(&0) != all.get(*at).unwrap_or(&0));
+            assert_eq!(differs, None, "register {}", register.name);
+        }
     }
 
     fn compare_hits(&self, counts: &RegionCounts<'_>) {

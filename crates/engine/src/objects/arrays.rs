@@ -7,7 +7,7 @@ use ir::{CounterId, KeyValue, MeterId, RegisterId, ValueSetId};
 
 use super::control::ControlChange;
 use super::metering::MeterArray;
-use super::{CounterValue, EntryError, MeterConfig, Objects};
+use super::{CounterValue, EntryError, MeterConfig, Objects, SharedWords};
 
 impl Objects {
     /// Returns the number of elements of a register array.
@@ -55,6 +55,16 @@ impl Objects {
         registers.check(&value)?;
         registers.fill(&value, self.several);
         Ok(())
+    }
+
+    /// Moves the elements of a register array to shared memory, from this word on, one word each. Others may read and
+    /// write them there from now on, as other workers do; the memory is used for as long as these objects are.
+    /// Meanwhile no worker may run packets. Returns false if the elements already lie in shared memory.
+    ///
+    /// # Panics
+    /// If elements have more than 64 bits or are `@resilient`, or the memory does not have all words.
+    pub fn share_register(&mut self, register: RegisterId, words: SharedWords, first: usize) -> bool {
+        self.shared.registers[register].share(words, first)
     }
 
     /// Checks that an index is inside a counter array.

@@ -14,7 +14,8 @@ use ir::{MeterId, Program, RegisterId, TableId};
 use super::EntryError;
 use super::inline_arrays::PageDirectory;
 use super::metering::MeterArray;
-use super::paged::{PAGE, Paged};
+use super::paged::PAGE;
+use super::register_words::{RegisterWords, SharedWords};
 
 /// Registers and meters.
 #[derive(Debug)]
@@ -67,7 +68,7 @@ pub(crate) struct Registers {
     /// Number of words per element.
     stride: u64,
     size: u64,
-    words: Paged<AtomicU64>,
+    words: RegisterWords,
     /// The directory with which compiled code finds the words of a resilient array.
     directory: Option<PageDirectory>,
     locks: Locks,
@@ -80,7 +81,7 @@ impl Registers {
             width: register.width,
             stride,
             size: register.size,
-            words: Paged::new(),
+            words: RegisterWords::new(),
             directory: PageDirectory::new(register),
             locks: Locks::new(),
         }
@@ -103,8 +104,14 @@ impl Registers {
     #[cold]
     fn first_at(&self, index: u64) -> &AtomicU64 {
         let word = self.words.at(index);
-        self.directory.iter().for_each(|directory| directory.note(index, &self.words));
+        self.directory.iter().for_each(|directory| directory.note(index, self.words.own()));
         word
+    }
+
+    /// Moves the elements to shared memory, one word each. See [`RegisterWords::share`].
+    pub(super) fn share(&self, words: SharedWords, first: usize) -> bool {
+        assert!(self.stride <= 1 && self.directory.is_none(), "elements of one word, without rows");
+        self.words.share(words, first..first + self.size as usize)
     }
 
     /// Allocates memory for these elements, so that compiled code may write them.

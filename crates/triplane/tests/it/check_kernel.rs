@@ -7,15 +7,17 @@ fn check(arguments: &[&str]) -> Done {
 }
 
 #[test]
-fn the_router_runs_in_the_kernel() {
-    let done = check(&["examples/router/router.p4"]).ok();
-    assert!(done.stdout.contains("packets can be forwarded and dropped in the kernel"), "{}", done.stdout);
-    assert!(!done.stdout.contains("to the switch"), "{}", done.stdout);
+fn the_router_and_the_firewall_run_in_the_kernel() {
+    for program in ["examples/router/router.p4", "examples/firewall/firewall.p4"] {
+        let done = check(&[program]).ok();
+        assert!(done.stdout.contains("packets can be forwarded and dropped in the kernel"), "{}", done.stdout);
+        assert!(!done.stdout.contains("to the switch"), "{}", done.stdout);
+    }
 }
 
 #[test]
-fn the_firewall_hands_over_what_it_hashes() {
-    let done = check(&["examples/firewall/firewall.p4"]).ok();
+fn packets_with_several_copies_are_for_the_switch() {
+    let done = check(&["examples/common/edge.p4"]).ok();
     testing::golden::assert_golden(root().join("crates/triplane/tests/golden/check_kernel.txt"), &done.stdout);
 }
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crate::support::controller::set_program;
 use crate::support::network::Network;
 use crate::support::switched::SwitchedHosts;
-use crate::support::{Done, Running, TEST_TIMEOUT, drop_line, triplane};
+use crate::support::{Directory, Done, Running, TEST_TIMEOUT, drop_line, triplane};
 use ports::namespace::{Echoes, Offload, PingResult};
 use ports::{AfPacketPort, Port, Received};
 use serde_json::Value;
@@ -354,6 +354,56 @@ fn counters_that_are_read_and_set_include_the_kernel_s_packets() {
     let metrics = network.scrape(METRICS);
     assert!(metrics.contains("triplane_port_rx_packets_total{port=\"1\"} 5\n"), "{metrics}");
     interrupt(running);
+}
+
+/// Counts packets by their port in a register, and sends them by the other port.
+const COUNTING_WIRE: &str = r#"
+#include <v1model.p4>
+struct headers_t {}
+struct metadata_t {}
+parser P(packet_in packet, out headers_t hdr, inout metadata_t meta, inout standard_metadata_t std) {
+    state start { transition accept; }
+}
+control V(inout headers_t hdr, inout metadata_t meta) { apply {} }
+control I(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t std) {
+    register<bit<32>>(4) seen;
+    apply {
+        bit<32> packets;
+        seen.read(packets, (bit<32>) std.ingress_port);
+        seen.write((bit<32>) std.ingress_port, packets + 1);
+        std.egress_spec = 3 - std.ingress_port;
+    }
+}
+control E(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t std) { apply {} }
+control D(packet_out packet, in headers_t hdr) { apply {} }
+V1Switch(P(), V(), I(), E(), V(), D()) main;
+"#;
+
+#[test]
+fn controllers_read_and_write_the_registers_of_the_kernel() {
+    let Some(network) = switched() else { return };
+    network.switch.set_up("lo").expect("a namespace");
+    let directory = Directory::new();
+    let program = directory.write("counting.p4", COUNTING_WIRE);
+    let mut running = run_in(&network, &[&program, "--p4runtime", ADDRESS, "--port", PORTS[0], "--port", PORTS[1]]);
+    running.wait_for("the program runs in the kernel on 1=p1, 2=p2");
+    running.wait_for("press Ctrl-C to stop");
+    let ctl = |words: &[&str]| {
+        let mut command = network.switch.command(triplane(&[]).get_program()).expect("a command");
+        Running::start(command.args([&["ctl", "--json"], words].concat())).wait().ok()
+    };
+    let ping = |sequence| {
+        let result = network.h1.ping([10, 0, 0, 2].into(), sequence, TEST_TIMEOUT).expect("it is sent");
+        assert!(matches!(result, PingResult::Reply { .. }), "{result:?}");
+    };
+    (0..3).for_each(ping);
+    let seen = |port| ctl(&["registers", "seen", port]).json()["cells"][0]["value"].as_str().map(str::to_owned);
+    assert_eq!(["1", "2"].map(seen), ["3", "3"].map(|value| Some(value.to_owned())));
+    ctl(&["set", "seen", "1", "100"]);
+    (3..5).for_each(ping);
+    assert_eq!(["1", "2"].map(seen), ["102", "5"].map(|value| Some(value.to_owned())));
+    let summary = interrupt(running).json();
+    assert_eq!(summary["kernel"], serde_json::json!({ "packets": 10, "switch_packets": 0 }), "{summary:#}");
 }
 
 #[test]

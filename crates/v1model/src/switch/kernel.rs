@@ -7,7 +7,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
 use bpf::{CountSink, KernelCode, PortState, RegionError, RegionWriter, WaitForPacket};
 use engine::{CounterValue, EntryHandle, MayWait, Objects};
@@ -41,7 +40,7 @@ pub fn kernel_pipeline(program: &Program) -> Result<bpf::KernelPipeline, LoadErr
 }
 
 /// Memory that the kernel's code and the switch share: the words of a region.
-pub type KernelMemory = Arc<dyn AsRef<[AtomicU64]> + Send + Sync>;
+pub type KernelMemory = engine::SharedWords;
 
 /// The packets that a port received and sent in the kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -140,10 +139,11 @@ impl Switch {
     /// [`Switch::publish`], all at once. All ports are slow at first: see [`Switch::set_kernel_device`].
     ///
     /// `memory` is the region that the code was loaded with, all zeros. The caller attaches the code, and gives the
-    /// switch the frames that it hands over. `waits` waits for packets that run in the kernel.
+    /// switch the frames that it hands over. `waits` waits for packets that run in the kernel. Registers lie in the
+    /// region from now on, so no worker may run packets meanwhile.
     ///
     /// # Errors
-    /// If the entries do not fit into the region.
+    /// If the entries do not fit into the region, or the registers lie in that of earlier code.
     ///
     /// # Panics
     /// If the code is of another program, or the memory is smaller than the region.
@@ -153,6 +153,11 @@ impl Switch {
         memory: KernelMemory,
         waits: WaitForPacket,
     ) -> Result<(), RegionError> {
+        for (register, first) in code.layout.registers() {
+            if !self.objects.share_register(register, Arc::clone(&memory), first) {
+                return Err(RegionError::Shared);
+            }
+        }
         let mut writer = RegionWriter::new(&code.layout, waits);
         writer.fill((*memory).as_ref(), &self.program, &self.objects)?;
         self.objects.record_changes();

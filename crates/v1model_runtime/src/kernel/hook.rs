@@ -63,7 +63,7 @@ impl KernelHook {
     }
 
     /// Installs the code that was loaded, if it is.
-    fn end_load(&mut self, switch: &mut Switch) {
+    fn end_load(&mut self, context: &mut HookContext<'_, Switch>) {
         let Some(loading) = &self.loading else { return };
         let result = match loading.try_recv() {
             Ok(result) => result,
@@ -71,7 +71,9 @@ impl KernelHook {
             Err(TryRecvError::Disconnected) => Err(NotInKernel::Program("its compilation failed".to_owned())),
         };
         self.loading = None;
-        match result.and_then(|loaded| self.ports.install(switch, loaded)) {
+        // Registers move to the memory that is shared with the kernel.
+        context.quiesce();
+        match result.and_then(|loaded| self.ports.install(context.switch, loaded)) {
             Ok(summary) => (self.on_note)(&summary.to_string()),
             Err(error) => (self.on_note)(&not_in_kernel(&error)),
         }
@@ -100,7 +102,7 @@ impl Hook<Switch> for KernelHook {
         if !Arc::ptr_eq(&self.program, context.switch.program()) {
             self.begin_load(context.switch);
         }
-        self.end_load(context.switch);
+        self.end_load(context);
         if context.now.since_ns(self.checked) >= CHECK_NS {
             self.checked = context.now;
             for (state, (port, _)) in self.ports.device_states().zip(&self.ports.ports) {

@@ -1,0 +1,215 @@
+//! Programs whose packets read and write registers, with indices from hashes.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use bits::Bits;
+use bpf::asm::MapRef;
+use bpf::machine::{self, Environment};
+use bpf::{HandOverReason, KernelOptions, PortState, RegionError};
+use engine::{Objects, TableEntry};
+use ir::{KeyValue, Program};
+use rng::SplitMix64;
+use switch::{Device, Frame, PortId, Time};
+use v1model::{Config, Executor, Switch};
+
+use crate::kernel::InKernel;
+use crate::rig::{self, CPUS, PORTS, Rig, links, wait_for_packet};
+
+/// Hashes of every algorithm over values of odd widths; registers that are read after writes of the same packet, by
+/// actions of two tables, beyond their end, and by egress.
+const SOURCE: &str = r#"
+#include <core.p4>
+#include <v1model.p4>
+header first_t { bit<8> a; bit<8> b; bit<16> c; bit<3> d; bit<13> e; bit<64> f; bit<48> g; }
+struct headers { first_t h; }
+struct metadata { bit<32> at; }
+parser P(packet_in packet, out headers hdr, inout metadata meta, inout standard_metadata_t std) {
+    state start { packet.extract(hdr.h); transition accept; }
+}
+control V(inout headers hdr, inout metadata meta) { apply {} }
+control C(inout headers hdr, inout metadata meta) { apply {} }
+control I(inout headers hdr, inout metadata meta, inout standard_metadata_t std) {
+    register<bit<64>>(7) sums;
+    register<bit<13>>(300) marks;
+    register<int<8>>(3) levels;
+    action add(bit<32> more) {
+        bit<64> sum;
+        sums.read(sum, meta.at);
+        sums.write(meta.at, sum + (bit<64>) more);
+    }
+    action clear() { sums.write((bit<32>) hdr.h.d, 0); }
+    table one { key = { hdr.h.a: exact; } actions = { add; clear; NoAction; } }
+    table two { key = { hdr.h.b: exact; } actions = { add; clear; NoAction; } }
+    apply {
+        std.egress_spec = (bit<9>) hdr.h.a[2:0];
+        bit<16> short;
+        bit<32> long;
+        bit<64> all;
+        hash(short, HashAlgorithm.crc16, (bit<16>) 0, { hdr.h.d, hdr.h.f, hdr.h.a, hdr.h.e }, (bit<32>) 0x10000);
+        hash(long, HashAlgorithm.crc32, (bit<32>) 5, { hdr.h.e, hdr.h.g, hdr.h.c, hdr.h.f[62:0], hdr.h.d }, (bit<32>) 1000);
+        hash(all, HashAlgorithm.identity, (bit<64>) 1, { hdr.h.f, hdr.h.e, hdr.h.d, hdr.h.c }, (bit<64>) 0xffffffffff);
+        hdr.h.c = short;
+        hash(short, HashAlgorithm.xor16, (bit<16>) 0, { hdr.h.e, hdr.h.f, hdr.h.g, hdr.h.d }, (bit<32>) 0x10000);
+        meta.at = (bit<32>) hdr.h.d;
+        one.apply();
+        two.apply();
+        bit<64> sum;
+        sums.read(sum, meta.at);
+        bit<13> mark;
+        marks.read(mark, long);
+        marks.write(long, mark + 1);
+        marks.write(long + 1, (bit<13>) sum);
+        marks.read(mark, long + (bit<32>) hdr.h.b);
+        if (hdr.h.b == 3) { marks.write(long, mark); }
+        if (mark > 8000) { mark_to_drop(std); }
+        int<8> level;
+        levels.read(level, (bit<32>) hdr.h.d);
+        levels.write((bit<32>) hdr.h.d, level - 3);
+        if (level < -100) { mark_to_drop(std); }
+        hash(hdr.h.e, HashAlgorithm.csum16, (bit<13>) 0, { mark, short, all, hdr.h.b }, (bit<32>) 8191);
+        hdr.h.f = sum ^ all;
+        hdr.h.g = (bit<48>) long;
+    }
+}
+control E(inout headers hdr, inout metadata meta, inout standard_metadata_t std) {
+    register<bit<8>>(PORTS) last;
+    apply {
+        bit<8> before;
+        last.read(before, (bit<32>) std.egress_port);
+        last.write((bit<32>) std.egress_port, hdr.h.b);
+        if (before == 4 && hdr.h.b == 4) { mark_to_drop(std); }
+    }
+}
+control D(packet_out packet, in headers hdr) { apply { packet.emit(hdr.h); } }
+V1Switch(P(), V(), I(), E(), C(), D()) main;
+"#;
+
+fn program() -> Arc<Program> {
+    rig::compile_text(&SOURCE.replace("PORTS", "5"), None).expect("a valid program")
+}
+
+fn write(program: &Program, objects: &mut Objects) {
+    let action = |name: &str| program.actions.iter().find(|(_, action)| action.name == name).expect("an action").0;
+    for (table, first) in [("I.one", 0), ("I.two", 2)] {
+        let table = program.table_named(table).expect("a table");
+        for at in 0..4 {
+            let keys = vec![KeyValue::Exact(Bits::new(first + at, 8))];
+            let entry = match at {
+                3 => TableEntry::new(keys, 0, action("I.clear"), Vec::new()),
+                _ => TableEntry::new(keys, 0, action("I.add"), vec![Bits::new(0xffff_fff0 + at, 32)]),
+            };
+            objects.insert(table, entry).expect("a new entry");
+        }
+    }
+}
+
+fn packet(rng: &mut SplitMix64) -> Vec<u8> {
+    let mut data: Vec<u8> = (0..rng.pick(&[(6, 30), (2, 20), (1, 19)])).map(|_| rng.next_u64() as u8).collect();
+    (data[0], data[1]) = (rng.below(6) as u8, rng.below(7) as u8);
+    // Few flows, so that packets meet in registers.
+    if rng.percent(70) {
+        data[4..19].fill(rng.below(3) as u8);
+        data[4] = (rng.below(8) as u8) << 5;
+    }
+    data
+}
+
+#[test]
+fn packets_meet_in_registers() {
+    let program = program();
+    let mut rig = Rig::new(&program, write);
+    let mut rng = SplitMix64::new(31);
+    let packets: Vec<(u32, Vec<u8>)> = (0..4000).map(|_| (rng.below(PORTS.into()) as u32, packet(&mut rng))).collect();
+    let kernel = InKernel::load(&rig, PORTS);
+    for (at, (port, data)) in packets.iter().enumerate() {
+        rig.packet(*port, data);
+        if at % 100 == 0 {
+            rig.compare_counts();
+        }
+    }
+    rig.compare_counts();
+    let ways = rig.ways;
+    assert!(ways.sent > 2000 && ways.dropped > 100, "{ways:?}");
+    assert_eq!(ways.handed_over, 0, "{:?}", rig.compiled.hand_overs);
+    match kernel {
+        Ok(kernel) => {
+            let before = Rig::new(&program, write);
+            packets.iter().for_each(|(port, data)| kernel.compare(&before, *port, data));
+            kernel.compare_regions(&before);
+        }
+        Err(error) => testing::skip(&format!("needs root: {error}")),
+    }
+}
+
+#[test]
+fn registers_that_are_too_wide_or_too_large_are_handed_over() {
+    let text = SOURCE.replace("PORTS", "5");
+    let wide = text.replace("register<bit<13>>", "register<bit<65>>").replace("bit<13> mark;", "bit<65> mark;");
+    for text in [wide.replace("(bit<13>) sum", "(bit<65>) sum"), text.replace("(300)", "(0x1000000)")] {
+        let mut rig = Rig::new(&rig::compile_text(&text, None).expect("a valid program"), write);
+        assert!(rig.compiled.hand_overs.iter().any(|one| one.reason == HandOverReason::Register));
+        let mut rng = SplitMix64::new(32);
+        for _ in 0..200 {
+            rig.packet(0, &packet(&mut rng));
+        }
+        rig.compare_counts();
+        assert!(rig.ways.handed_over > 100, "{:?}", rig.ways);
+    }
+}
+
+/// A switch beside its code: packets of both, and the control plane, use the same registers.
+#[test]
+fn a_switch_and_its_code_have_one_set_of_registers() {
+    let program = program();
+    for executor in [Executor::Interpreter, Executor::Jit] {
+        let config = Config { executor, cpu_port: None, ..Config::with_ports(PORTS) };
+        let mut switch = Switch::new(program.clone(), config.clone()).expect("a switch");
+        let mut alone = Switch::new(program.clone(), config).expect("a switch");
+        let sums = program.registers.iter().find(|(_, register)| register.name == "I.sums").expect("a register").0;
+        for switch in [&mut switch, &mut alone] {
+            write(&program, switch.objects_mut());
+            switch.objects_mut().set_register(sums, 2, Bits::new(77, 64)).expect("an element");
+        }
+        let pipeline = v1model::kernel_pipeline(&program).expect("a v1model program");
+        let code = bpf::compile(&program, &pipeline, KernelOptions { cpus: CPUS, ports: PORTS }).expect("it is small");
+        let region: Vec<AtomicU64> = (0..code.layout.bytes() / 8).map(|_| AtomicU64::new(0)).collect();
+        let region = Arc::new(region);
+        switch.attach_kernel(&code, region.clone(), wait_for_packet).expect("the entries fit");
+        for port in 0..PORTS {
+            switch.set_kernel_device(PortId(port), PortState::Fast { device: port + 10, max_frame: 1514 });
+        }
+        switch.publish();
+        let words = code.encode(&links(0), true).expect("code");
+        let mut rng = SplitMix64::new(33);
+        for at in 0..1000 {
+            let (data, mut sent, mut output) = (packet(&mut rng), Vec::new(), Vec::new());
+            alone.step(Time::ZERO, &mut vec![Frame::new(0, data.clone())], &mut output);
+            match rng.percent(50) {
+                true => switch.step(Time::ZERO, &mut vec![Frame::new(0, data)], &mut sent),
+                false => {
+                    let mut frame = data;
+                    let environment = Environment { links: links(0), region: &region, devices: 64, sockets: 1, cpu: 0 };
+                    match machine::run(&words, &mut frame, environment).expect("no fault").redirect {
+                        Some((MapRef::Devices, device)) => sent.push(Frame::new(device - 10, frame)),
+                        other => assert_eq!(other, None),
+                    }
+                }
+            }
+            assert_eq!(sent, output, "packet {at}");
+            if rng.percent(5) {
+                let (index, value) = (rng.below(7), Bits::new(rng.next_u64().into(), 64));
+                for switch in [&mut switch, &mut alone] {
+                    switch.objects_mut().set_register(sums, index, value.clone()).expect("an element");
+                }
+            }
+        }
+        for index in 0..7 {
+            assert_eq!(switch.objects().register(sums, index), alone.objects().register(sums, index));
+        }
+        assert_ne!(switch.objects().register(sums, 0).map(|value| value.low_u64()), Ok(0), "packets wrote");
+        // Code that is attached later would not see them.
+        let second = Arc::new((0..code.layout.bytes() / 8).map(|_| AtomicU64::new(0)).collect::<Vec<_>>());
+        assert_eq!(switch.attach_kernel(&code, second, wait_for_packet), Err(RegionError::Shared));
+    }
+}
