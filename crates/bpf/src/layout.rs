@@ -1,7 +1,7 @@
 //! Lays out the region: the memory that a compiled program and the switch share.
 //!
 //! ```text
-//! scratch memory of each processor | order of hand-overs | gate | port states | counts by port | counts of drops and parser errors
+//! scratch memory of each processor | order of hand-overs | clock | gate | port states | counts by port | counts of drops and parser errors
 //! | counter arrays | tables of CRCs | registers | tables | the same tables again
 //! tables: direct counters, records, words of the lookup
 //! ```
@@ -111,6 +111,8 @@ pub struct RegionLayout {
     pub(crate) done: u32,
     /// For each bucket of flows, the queue and the number of its last hand-over.
     pub(crate) buckets: u32,
+    /// Time of the kernel's clock at the start of the run in nanoseconds, or 0 if it is not known.
+    pub(crate) clock_origin: u32,
     pub(crate) gate: u32,
     pub(crate) port_states: u32,
     pub(crate) received: u32,
@@ -199,6 +201,7 @@ impl RegionLayout {
         let queues = ports * u64::from(ORDERED_QUEUES);
         let (handed, done) = (bytes.take(queues)?, bytes.take(queues)?);
         let buckets = bytes.take(FLOW_BUCKETS.into())?;
+        let clock_origin = bytes.take(1)?;
         let gate = bytes.take(1)?;
         let port_states = bytes.take(ports)?;
         let (received, sent) = (bytes.take(2 * ports)?, bytes.take(2 * ports)?);
@@ -247,6 +250,7 @@ impl RegionLayout {
             handed,
             done,
             buckets,
+            clock_origin,
             gate,
             port_states,
             received,
@@ -313,7 +317,7 @@ impl RegionLayout {
         self.scratch_bytes * self.options.cpus
     }
 
-    /// Returns the number of bytes in front of the gate: what packets change before their commit.
+    /// Returns the number of bytes in front of the gate: the clock, and what packets change before their commit.
     pub fn private_bytes(&self) -> u32 {
         self.gate
     }

@@ -32,7 +32,7 @@ pub use disassemble::disassemble;
 pub use emit::{HAND_OVER_MARK, MAX_FOLLOWED};
 pub use emit::{HandOver, HandOverReason, KernelCode, compile};
 pub use layout::{ORDERED_QUEUES, PAGE_BYTES, RegionLayout, Unsupported};
-pub use region::{CountSink, PortState, RegionCounts, finish_hand_overs, set_port};
+pub use region::{CountSink, PortState, RegionCounts, finish_hand_overs, set_clock_origin, set_port};
 pub use writer::{RegionError, RegionWriter, WaitForPacket};
 
 use engine::Step;
@@ -51,8 +51,8 @@ pub struct KernelPipeline {
     pub egress_port: usize,
     /// The slot with the place of the drop, if the program has it.
     pub drop_site: Option<SlotId>,
-    /// Slots whose values are not known in the kernel. Packets that read them are handed over.
-    pub unknown: Vec<SlotId>,
+    /// The slot with the time of arrival in microseconds, if the program has it.
+    pub arrival_time: Option<SlotId>,
 }
 
 /// Choices of a compilation.

@@ -36,6 +36,8 @@ pub struct Environment<'e> {
     pub sockets: u32,
     /// Number of the processor.
     pub cpu: u32,
+    /// The time of the kernel's monotonic clock in nanoseconds.
+    pub time_ns: u64,
 }
 
 /// The end of a run.
@@ -173,6 +175,7 @@ impl MachineRun<'_> {
     fn call(&mut self, function: i32) -> Result<(), MachineFault> {
         let result = match function {
             uapi::GET_SMP_PROCESSOR_ID => self.environment.cpu.into(),
+            uapi::KTIME_GET_NS => self.environment.time_ns,
             uapi::ADJUST_META if self.get(1)? == CONTEXT && self.get(2)? == (-8i64).cast_unsigned() => {
                 self.meta = Some(0);
                 0

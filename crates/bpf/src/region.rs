@@ -38,6 +38,15 @@ pub fn set_port(layout: &RegionLayout, region: &[AtomicU64], port: u32, state: P
     store(region, layout.port_states / 8 + port, word | if receives { PORT_RECEIVES } else { 0 });
 }
 
+/// Sets the time of the kernel's monotonic clock at the start of the run, in nanoseconds. Until then, packets of
+/// programs that read the time are handed over.
+///
+/// # Panics
+/// If the region is smaller than [`RegionLayout::bytes`].
+pub fn set_clock_origin(layout: &RegionLayout, region: &[AtomicU64], origin_ns: u64) {
+    store(region, layout.clock_origin / 8, origin_ns);
+}
+
 /// Notes that the switch is done with all packets that were handed over so far.
 ///
 /// # Panics

@@ -1,5 +1,7 @@
 //! Numbers of the kernel's functions and verdicts, and offsets in `struct xdp_md`, from `include/uapi/linux/bpf.h`.
 
+/// `bpf_ktime_get_ns`
+pub const KTIME_GET_NS: i32 = 5;
 /// `bpf_get_smp_processor_id`
 pub const GET_SMP_PROCESSOR_ID: i32 = 8;
 /// `bpf_redirect_map`

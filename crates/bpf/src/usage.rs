@@ -30,6 +30,8 @@ pub(crate) struct Usage {
     pub bodies: BTreeSet<BodyId>,
     /// Headers that a body changes after it may have emitted them.
     pub changed_by_deparser: BTreeSet<HeaderId>,
+    /// Whether a time is read.
+    pub reads_time: bool,
     /// Whether every packet leaves with the headers that it came with.
     pub keeps_headers: bool,
 }
@@ -41,12 +43,21 @@ impl Usage {
         for step in &pipeline.steps {
             match step {
                 Step::Run(body) => usage.body(program, *body),
-                Step::StopUnless(slot, _) | Step::DropIf(slot, _) | Step::Copy(_, slot) | Step::Keep(_, slot) => {
+                Step::StopUnless(slot, _) | Step::DropIf(slot, _) | Step::Keep(_, slot) => {
                     usage.slots_read.insert(*slot);
                 }
                 _ => {}
             }
         }
+        // The last copy comes first, as it may be one of an earlier copy.
+        for step in pipeline.steps.iter().rev() {
+            match step {
+                Step::Copy(to, from) if usage.slots_read.contains(to) => _ = usage.slots_read.insert(*from),
+                Step::TimeTo(slot) => usage.reads_time |= usage.slots_read.contains(slot),
+                _ => {}
+            }
+        }
+        usage.reads_time |= pipeline.arrival_time.is_some_and(|slot| usage.slots_read.contains(&slot));
         let bodies = usage.bodies.iter().map(|body| &program.bodies[*body]);
         usage.changed_by_deparser = bodies.filter(|body| emits(body)).flat_map(changed_headers).collect();
         usage.keeps_headers = keeps_headers(program, pipeline, &usage);

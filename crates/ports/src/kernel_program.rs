@@ -13,6 +13,14 @@ use crate::bpf::{self, MapKind};
 /// Size of the buffer for the verifier's log in bytes.
 const LOG_BYTES: usize = 1 << 20;
 
+/// Returns the time of the clock that `bpf_ktime_get_ns` reads, in nanoseconds.
+pub fn kernel_time_ns() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the argument is a timespec. The clock always exists.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
 /// Memory that programs in the kernel and the process share: the one element of a map. All words are 0 at first.
 #[derive(Debug)]
 pub struct KernelRegion {

@@ -22,8 +22,7 @@ impl Emitter<'_> {
             return Some(HandOverReason::WideValue);
         }
         match expr {
-            Expr::Const(_) | Expr::PacketLength => None,
-            Expr::Slot(slot) => self.pipeline.unknown.contains(slot).then_some(HandOverReason::SwitchValue),
+            Expr::Const(_) | Expr::PacketLength | Expr::Slot(_) => None,
             Expr::Field(HeaderRef::Header(header), field) => self.field_problem(*header, *field),
             Expr::Valid(HeaderRef::Header(_)) => None,
             Expr::Field(..) | Expr::Valid(_) => Some(HandOverReason::Stack),

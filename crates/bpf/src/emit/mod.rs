@@ -240,6 +240,11 @@ impl<'p> Emitter<'p> {
         self.load_word(R0, ScratchWord::EPOCH);
         self.alu(Alu::And, R0, 1);
         self.jump_if(Cond::Ne, R0, 0, is_busy);
+        let reads_time = self.usage.reads_time;
+        if reads_time {
+            self.push(Instruction::Call(uapi::KTIME_GET_NS));
+            self.store_word(ScratchWord::TIME, R0);
+        }
         self.enter_epoch();
         self.hand_over_from_closed_ports();
         self.hand_over_partial_checksums();
@@ -247,18 +252,35 @@ impl<'p> Emitter<'p> {
         for word in self.scratch.cleared() {
             self.store_imm(word, 0);
         }
+        if reads_time {
+            self.set_time();
+        }
         self.mov(R1, PACKET_END);
         self.alu(Alu::Sub, R1, PACKET);
         self.store_word(ScratchWord::LENGTH, R1);
         self.store_imm(ScratchWord::OUT, 1);
         let no_error = self.error_named("NoError");
         self.store_imm(ScratchWord::ERROR, no_error as i32);
+        if let Some(arrival) = self.pipeline.arrival_time {
+            self.copy_word(arrival, ScratchWord::TIME);
+        }
         let ingress_port = self.pipeline.ingress_port;
         if let Some(word) = self.read_slot(ingress_port) {
             self.push(Instruction::LoadPort(R1));
             self.truncate(R1, self.program.slots[ingress_port].width);
             self.store_word(word, R1);
         }
+    }
+
+    /// Converts the time of the kernel's clock to that of the run, which may not be known yet.
+    fn set_time(&mut self) {
+        self.push(Instruction::LoadAddress(R1, MapRef::Region, self.layout.clock_origin));
+        self.push(Instruction::Load(AccessSize::B8, R1, R1, 0));
+        self.jump_if(Cond::Eq, R1, 0, self.slow);
+        self.load_word(R2, ScratchWord::TIME);
+        self.alu(Alu::Sub, R2, R1);
+        self.alu(Alu::Div, R2, 1000);
+        self.store_word(ScratchWord::TIME, R2);
     }
 
     /// Loads the start and the end of the packet. The verifier then knows nothing about its length.
@@ -341,10 +363,8 @@ impl<'p> Emitter<'p> {
                     self.bind(stays);
                 }
             }
-            // Packets that read the unknown slots are handed over where they do.
             Step::Copy(to, from) => {
                 if self.read_slot(to).is_some()
-                    && !self.pipeline.unknown.contains(&to)
                     && let Some(word) = self.known_slot(from)
                 {
                     self.copy_word(to, word);
@@ -365,8 +385,9 @@ impl<'p> Emitter<'p> {
                     self.store_word(word, R1);
                 }
             }
-            // The slots are among those with unknown values; requests are handed over where they are made.
-            Step::TimeTo(_) | Step::InputTo(..) | Step::StopIfRequested | Step::StopUnlessWaiting(_) => {}
+            Step::TimeTo(slot) => self.copy_word(slot, ScratchWord::TIME),
+            // Requests are handed over where they are made.
+            Step::InputTo(..) | Step::StopIfRequested | Step::StopUnlessWaiting(_) => {}
         }
     }
 
@@ -414,9 +435,9 @@ impl<'p> Emitter<'p> {
 
     /// Returns the word of a slot that a step reads, or hands over.
     fn known_slot(&mut self, slot: SlotId) -> Option<ScratchWord> {
-        let word = self.read_slot(slot).filter(|_| !self.pipeline.unknown.contains(&slot));
+        let word = self.read_slot(slot);
         if word.is_none() {
-            self.hand_over(HandOverReason::SwitchValue);
+            self.hand_over(HandOverReason::WideValue);
         }
         word
     }

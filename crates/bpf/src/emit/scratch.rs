@@ -29,7 +29,9 @@ impl ScratchWord {
     pub const PORT: ScratchWord = ScratchWord(6);
     /// Index of the port's device.
     pub const DEVICE: ScratchWord = ScratchWord(7);
-    const FIRST: u32 = 8;
+    /// The time of arrival in microseconds, if the program reads a time.
+    pub const TIME: ScratchWord = ScratchWord(8);
+    const FIRST: u32 = 9;
 
     /// Returns the offset in bytes.
     pub fn offset(self) -> i16 {

@@ -44,7 +44,8 @@ impl Beside {
 
     /// Runs a packet to 10.0.0.1 in the machine.
     fn packet(&self) -> Outcome {
-        let environment = Environment { links: links(0), region: &self.region, devices: 64, sockets: 1, cpu: 0 };
+        let environment =
+            Environment { links: links(0), region: &self.region, devices: 64, sockets: 1, cpu: 0, time_ns: 0 };
         let outcome = machine::run(&self.code, &mut crate::router::packet_to([10, 0, 0, 1]), environment);
         match outcome.expect("no fault").redirect {
             None => Ok(None),

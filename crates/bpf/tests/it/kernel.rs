@@ -29,6 +29,8 @@ impl InKernel {
         for (to, from) in region.words().iter().zip(rig.region.iter()) {
             to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
         }
+        // Times would differ from those of the machine.
+        bpf::set_clock_origin(&rig.compiled.layout, region.words(), 0);
         let (devices, sockets) = (RedirectMap::devices(64)?, RedirectMap::sockets(2)?);
         // The loopback interface stands for all devices: redirects are not carried out.
         (10..10 + PORTS).try_for_each(|device| devices.set_device(device, 1))?;
@@ -63,8 +65,10 @@ impl InKernel {
     /// Runs a packet here and in the machine of the rig, and compares verdicts, bytes and regions.
     pub fn compare(&self, rig: &Rig, port: u32, data: &[u8]) {
         let mut packet = data.to_vec();
+        rig.set_has_time(false);
         let outcome = rig.machine(port, &mut packet).expect("no fault");
-        let (verdict, frame) = self.programs[port as usize].run(data).expect("a run");
+        rig.set_has_time(true);
+        let (verdict, frame) = self.run(port, data);
         for region in [self.region.words(), &rig.region] {
             bpf::finish_hand_overs(&rig.compiled.layout, region);
         }
@@ -78,6 +82,16 @@ impl InKernel {
         let is_right = if outcome.meta.is_some() { is_marked } else { front == 0 };
         assert!(is_right, "port {port}: {front} bytes in front of {data:02x?}");
         assert_eq!((verdict, &frame[front..]), (expected, &packet[..]), "port {port}: {data:02x?}");
+    }
+
+    /// Runs a packet here. Returns the verdict and the frame.
+    pub fn run(&self, port: u32, data: &[u8]) -> (u32, Vec<u8>) {
+        self.programs[port as usize].run(data).expect("a run")
+    }
+
+    /// Sets the time of the kernel's clock at the start of the run.
+    pub fn set_clock_origin(&self, rig: &Rig, origin_ns: u64) {
+        bpf::set_clock_origin(&rig.compiled.layout, self.region.words(), origin_ns);
     }
 
     /// Compares the regions, but for the scratch memory.

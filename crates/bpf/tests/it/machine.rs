@@ -13,7 +13,8 @@ fn encode(instructions: &[Instruction]) -> Vec<u64> {
 
 fn run_on(instructions: &[Instruction], packet: &mut [u8]) -> Result<RunOutcome, MachineFault> {
     let region = [AtomicU64::new(0), AtomicU64::new(7)];
-    let environment = Environment { links: Links::default(), region: &region, devices: 1, sockets: 1, cpu: 0 };
+    let environment =
+        Environment { links: Links::default(), region: &region, devices: 1, sockets: 1, cpu: 0, time_ns: 0 };
     run(&encode(instructions), packet, environment)
 }
 
@@ -62,7 +63,7 @@ fn a_program_that_does_not_end_is_found() {
     code.push(Instruction::Bind(again));
     code.push(Instruction::Jump(again));
     let words = code.assemble(&Links::default(), false).expect("a short jump");
-    let environment = Environment { links: Links::default(), region: &[], devices: 0, sockets: 0, cpu: 0 };
+    let environment = Environment { links: Links::default(), region: &[], devices: 0, sockets: 0, cpu: 0, time_ns: 0 };
     assert_eq!(run(&words, &mut [], environment), Err(MachineFault::Endless));
 }
 
@@ -87,7 +88,8 @@ fn long_jumps_are_used_where_they_are_needed() {
             assert_eq!(short.is_err(), needs_long, "{count}");
             assert!(short.is_ok() || short == Err(AsmError::LongJump));
             let words = code.assemble(&Links::default(), true).expect("long jumps");
-            let environment = Environment { links: Links::default(), region: &[], devices: 0, sockets: 0, cpu: 0 };
+            let environment =
+                Environment { links: Links::default(), region: &[], devices: 0, sockets: 0, cpu: 0, time_ns: 0 };
             assert_eq!(run(&words, &mut [], environment).map(|outcome| outcome.verdict), Ok(verdict));
         }
     }

@@ -21,6 +21,9 @@ const SOCKETS: u32 = 2;
 /// Number of processors with scratch memory, and the one that runs packets.
 pub const CPUS: u32 = 4;
 pub const CPU: u32 = 1;
+/// Time of the packets, and that of the kernel's clock at the start of the run.
+const TIME_US: u64 = 7_654_321;
+const ORIGIN_NS: u64 = 1_234_567;
 
 /// Compiles a file of the repository.
 pub fn program(path: &str) -> Arc<Program> {
@@ -129,6 +132,7 @@ impl Rig {
             let state = PortState::Fast { device: port + 10, max_frame: 1514 };
             bpf::set_port(&compiled.layout, &region, port, state, true);
         }
+        bpf::set_clock_origin(&compiled.layout, &region, ORIGIN_NS);
         let mut references: Vec<Switch> = executors.iter().map(|executor| switch(*executor)).collect();
         let mut writer = RegionWriter::new(&compiled.layout, wait_for_packet);
         writer.fill(&region, program, references[0].objects()).expect("the entries fit");
@@ -173,6 +177,11 @@ impl Rig {
         bpf::disassemble(&self.code[0])
     }
 
+    /// Forgets or restores the time of the machine's packets, which are then handed over if they read it.
+    pub fn set_has_time(&self, has_time: bool) {
+        bpf::set_clock_origin(&self.compiled.layout, &self.region, if has_time { ORIGIN_NS } else { 0 });
+    }
+
     /// Runs code on a packet in the machine.
     pub fn machine(&self, port: u32, packet: &mut [u8]) -> Result<RunOutcome, MachineFault> {
         self.machine_on(CPU, port, packet)
@@ -180,7 +189,14 @@ impl Rig {
 
     /// Does the same on this processor.
     pub fn machine_on(&self, cpu: u32, port: u32, packet: &mut [u8]) -> Result<RunOutcome, MachineFault> {
-        let environment = Environment { links: links(port), region: &self.region, devices: 64, sockets: SOCKETS, cpu };
+        let environment = Environment {
+            links: links(port),
+            region: &self.region,
+            devices: 64,
+            sockets: SOCKETS,
+            cpu,
+            time_ns: ORIGIN_NS + TIME_US * 1000 + 999,
+        };
         machine::run(&self.code[port as usize], packet, environment)
     }
 
@@ -203,7 +219,7 @@ impl Rig {
             }
             other => panic!("{other:?} of {data:02x?}"),
         };
-        let time = Time::from_us(1);
+        let time = Time::from_us(TIME_US);
         let mut frames: Vec<Vec<Frame>> = Vec::new();
         for reference in &mut self.references {
             let mut output = Vec::new();

@@ -1,4 +1,4 @@
-//! Programs whose packets read and write registers, with indices from hashes.
+//! Programs whose packets read and write registers, with indices from hashes, and read the time.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -189,7 +189,8 @@ fn a_switch_and_its_code_have_one_set_of_registers() {
                 true => switch.step(Time::ZERO, &mut vec![Frame::new(0, data)], &mut sent),
                 false => {
                     let mut frame = data;
-                    let environment = Environment { links: links(0), region: &region, devices: 64, sockets: 1, cpu: 0 };
+                    let environment =
+                        Environment { links: links(0), region: &region, devices: 64, sockets: 1, cpu: 0, time_ns: 0 };
                     match machine::run(&words, &mut frame, environment).expect("no fault").redirect {
                         Some((MapRef::Devices, device)) => sent.push(Frame::new(device - 10, frame)),
                         other => assert_eq!(other, None),
@@ -212,4 +213,69 @@ fn a_switch_and_its_code_have_one_set_of_registers() {
         let second = Arc::new((0..code.layout.bytes() / 8).map(|_| AtomicU64::new(0)).collect::<Vec<_>>());
         assert_eq!(switch.attach_kernel(&code, second, wait_for_packet), Err(RegionError::Shared));
     }
+}
+
+/// Writes the times of a packet into it, and drops one that comes within a second of the last one.
+const TIMES: &str = r#"
+#include <core.p4>
+#include <v1model.p4>
+header times_t { bit<48> arrival; bit<48> egress; bit<32> queued; bit<32> waited; bit<32> short; }
+struct headers { times_t t; }
+struct metadata { bit<48> before; }
+parser P(packet_in packet, out headers hdr, inout metadata meta, inout standard_metadata_t std) {
+    state start { packet.extract(hdr.t); transition accept; }
+}
+control V(inout headers hdr, inout metadata meta) { apply {} }
+control I(inout headers hdr, inout metadata meta, inout standard_metadata_t std) {
+    register<bit<48>>(1) last;
+    apply {
+        last.read(meta.before, 0);
+        last.write(0, std.ingress_global_timestamp);
+        hdr.t.arrival = std.ingress_global_timestamp;
+        hdr.t.short = (bit<32>) (std.ingress_global_timestamp >> 3);
+        std.egress_spec = 2;
+        if (std.ingress_global_timestamp - meta.before < 1000000 && hdr.t.waited == 1) { mark_to_drop(std); }
+    }
+}
+control E(inout headers hdr, inout metadata meta, inout standard_metadata_t std) {
+    apply {
+        hdr.t.egress = std.egress_global_timestamp;
+        hdr.t.queued = std.enq_timestamp;
+        hdr.t.waited = std.deq_timedelta;
+    }
+}
+control C(inout headers hdr, inout metadata meta) { apply {} }
+control D(packet_out packet, in headers hdr) { apply { packet.emit(hdr.t); } }
+V1Switch(P(), V(), I(), E(), C(), D()) main;
+"#;
+
+#[test]
+fn packets_read_the_time_of_the_run() {
+    let program = rig::compile_text(TIMES, None).expect("a valid program");
+    let mut rig = Rig::new(&program, |_, _| {});
+    for waited in [0, 0, 1, 0] {
+        let mut data = vec![0; 24];
+        data[19] = waited;
+        rig.packet(0, &data);
+    }
+    assert_eq!((rig.ways.sent, rig.ways.dropped), (3, 1));
+    rig.compare_counts();
+    rig.set_has_time(false);
+    rig.packet(0, &[0; 24]);
+    assert_eq!(rig.ways.handed_over, 1);
+    let kernel = match InKernel::load(&rig, 1) {
+        Ok(kernel) => kernel,
+        Err(error) => return testing::skip(&format!("needs root: {error}")),
+    };
+    let origin = ports::kernel_time_ns() - 5_000_000_000;
+    kernel.set_clock_origin(&rig, origin);
+    let mut last = 5_000_000;
+    for _ in 0..3 {
+        let (verdict, frame) = kernel.run(0, &[0; 24]);
+        assert_eq!(verdict, bpf::uapi::XDP_REDIRECT as u32);
+        let times = [0, 6].map(|at| frame[at..at + 6].iter().fold(0, |time, byte| time << 8 | u64::from(*byte)));
+        assert!(times[0] >= last && times[0] == times[1], "{times:?} after {last}");
+        last = times[0];
+    }
+    assert!(last <= (ports::kernel_time_ns() - origin) / 1000);
 }

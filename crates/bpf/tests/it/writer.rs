@@ -217,7 +217,7 @@ fn a_packet_sees_all_changes_of_an_update_or_none() {
                 let (mut last, mut different) = (0, 0);
                 while !is_done.load(Ordering::Relaxed) {
                     let mut packet = packet(7);
-                    let environment = Environment { links: links(0), region, devices: 8, sockets: 1, cpu };
+                    let environment = Environment { links: links(0), region, devices: 8, sockets: 1, cpu, time_ns: 0 };
                     let outcome = machine::run(code, &mut packet, environment).expect("no fault");
                     if matches!(outcome.redirect, Some((MapRef::Sockets, _))) {
                         // The other thread was suspended in the middle of a packet, so the gate was closed.

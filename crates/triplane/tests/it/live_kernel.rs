@@ -356,7 +356,7 @@ fn counters_that_are_read_and_set_include_the_kernel_s_packets() {
     interrupt(running);
 }
 
-/// Counts packets by their port in a register, and sends them by the other port.
+/// Counts packets by their port in a register, notes when the last one came, and sends them by the other port.
 const COUNTING_WIRE: &str = r#"
 #include <v1model.p4>
 struct headers_t {}
@@ -367,7 +367,9 @@ parser P(packet_in packet, out headers_t hdr, inout metadata_t meta, inout stand
 control V(inout headers_t hdr, inout metadata_t meta) { apply {} }
 control I(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t std) {
     register<bit<32>>(4) seen;
+    register<bit<64>>(4) times;
     apply {
+        times.write((bit<32>) std.ingress_port, (bit<64>) std.ingress_global_timestamp);
         bit<32> packets;
         seen.read(packets, (bit<32>) std.ingress_port);
         seen.write((bit<32>) std.ingress_port, packets + 1);
@@ -397,11 +399,19 @@ fn controllers_read_and_write_the_registers_of_the_kernel() {
         assert!(matches!(result, PingResult::Reply { .. }), "{result:?}");
     };
     (0..3).for_each(ping);
-    let seen = |port| ctl(&["registers", "seen", port]).json()["cells"][0]["value"].as_str().map(str::to_owned);
-    assert_eq!(["1", "2"].map(seen), ["3", "3"].map(|value| Some(value.to_owned())));
+    let cell = |register, port| {
+        let found = ctl(&["registers", register, port]).json();
+        let value = found["cells"][0]["value"].as_str()?;
+        value.strip_prefix("0x").map_or_else(|| value.parse().ok(), |digits| u64::from_str_radix(digits, 16).ok())
+    };
+    let seen = |port| cell("seen", port);
+    assert_eq!(["1", "2"].map(seen), [Some(3); 2]);
+    let first = cell("times", "1");
+    assert!(first > Some(0) && cell("times", "2") >= first, "{first:?}");
     ctl(&["set", "seen", "1", "100"]);
     (3..5).for_each(ping);
-    assert_eq!(["1", "2"].map(seen), ["102", "5"].map(|value| Some(value.to_owned())));
+    assert_eq!(["1", "2"].map(seen), [Some(102), Some(5)]);
+    assert!(cell("times", "1") > first);
     let summary = interrupt(running).json();
     assert_eq!(summary["kernel"], serde_json::json!({ "packets": 10, "switch_packets": 0 }), "{summary:#}");
 }

@@ -27,15 +27,13 @@ pub fn kernel_pipeline(program: &Program) -> Result<bpf::KernelPipeline, LoadErr
     let layout = Layout::new(program)?;
     let (steps, egress_begins) = whole_steps(program, &layout, [MayWait::default(); 2]);
     let standard = layout.standard;
-    let times =
-        [standard.ingress_global_timestamp, standard.egress_global_timestamp, standard.enq_timestamp].into_iter();
     Ok(bpf::KernelPipeline {
         steps,
         egress_begins,
         ingress_port: standard.ingress_port,
         egress_port: result::EGRESS_PORT,
         drop_site: standard.drop_site,
-        unknown: times.flatten().collect(),
+        arrival_time: standard.ingress_global_timestamp,
     })
 }
 
@@ -179,6 +177,14 @@ impl Switch {
         if let Some(link) = &mut self.kernel {
             link.devices.insert(port, device);
             link.ports_changed = true;
+        }
+    }
+
+    /// Sets the time of the kernel's monotonic clock at the time 0 of this switch, in nanoseconds. Before that, packets
+    /// that read the time are handed over.
+    pub fn set_kernel_clock(&mut self, origin_ns: u64) {
+        if let Some(link) = &self.kernel {
+            bpf::set_clock_origin(link.writer.layout(), (*link.memory).as_ref(), origin_ns);
         }
     }
 

@@ -28,6 +28,8 @@ pub struct KernelHook {
     /// The failure that was noted.
     failure: Option<bpf::RegionError>,
     on_note: KernelNoteCallback,
+    /// Time of the kernel's clock at the start of the run in nanoseconds, at most some microseconds too late.
+    clock_origin_ns: u64,
     /// Time of the last check of the devices, and of the last turn.
     checked: Time,
     polled: Time,
@@ -42,7 +44,18 @@ impl KernelHook {
         on_note: KernelNoteCallback,
     ) -> KernelHook {
         let (checked, polled) = (Time::ZERO, Time::ZERO);
-        KernelHook { ports, loader, program, loading: None, losses, failure: None, on_note, checked, polled }
+        KernelHook {
+            ports,
+            loader,
+            program,
+            loading: None,
+            losses,
+            failure: None,
+            on_note,
+            clock_origin_ns: u64::MAX,
+            checked,
+            polled,
+        }
     }
 
     /// Has the new program of the switch compiled and loaded, beside the packets.
@@ -74,9 +87,20 @@ impl KernelHook {
         // Registers move to the memory that is shared with the kernel.
         context.quiesce();
         match result.and_then(|loaded| self.ports.install(context.switch, loaded)) {
-            Ok(summary) => (self.on_note)(&summary.to_string()),
+            Ok(summary) => {
+                self.set_clock(context);
+                (self.on_note)(&summary.to_string());
+            }
             Err(error) => (self.on_note)(&not_in_kernel(&error)),
         }
+    }
+
+    /// Gives the code the time of the run. A turn begins a little after its time was taken, so the least difference is
+    /// the best one.
+    fn set_clock(&mut self, context: &mut HookContext<'_, Switch>) {
+        let origin = ports::kernel_time_ns().saturating_sub(context.now.as_ns());
+        self.clock_origin_ns = self.clock_origin_ns.min(origin);
+        context.switch.set_kernel_clock(self.clock_origin_ns);
     }
 
     /// Notes that packets stopped running in the kernel, or do so again.
@@ -103,8 +127,10 @@ impl Hook<Switch> for KernelHook {
             self.begin_load(context.switch);
         }
         self.end_load(context);
-        if context.now.since_ns(self.checked) >= CHECK_NS {
+        let is_first = self.clock_origin_ns == u64::MAX;
+        if is_first || context.now.since_ns(self.checked) >= CHECK_NS {
             self.checked = context.now;
+            self.set_clock(context);
             for (state, (port, _)) in self.ports.device_states().zip(&self.ports.ports) {
                 context.switch.set_kernel_device(*port, state);
             }
