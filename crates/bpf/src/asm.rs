@@ -242,10 +242,16 @@ pub enum AsmError {
     Unbound,
 }
 
+/// Which jumps are long, and the positions of instructions and labels.
+type Placement = (Vec<bool>, Vec<usize>, Vec<Option<usize>>);
+
 /// A sequence of instructions with labels.
 #[derive(Clone, Debug, Default)]
 pub struct Assembly {
     instructions: Vec<Instruction>,
+    /// For each instruction, the mark that was set when it was appended.
+    marks: Vec<u32>,
+    mark: u32,
     labels: u32,
 }
 
@@ -259,6 +265,12 @@ impl Assembly {
     /// Appends an instruction.
     pub fn push(&mut self, instruction: Instruction) {
         self.instructions.push(instruction);
+        self.marks.push(self.mark);
+    }
+
+    /// Sets the mark of the instructions that follow.
+    pub fn set_mark(&mut self, mark: u32) {
+        self.mark = mark;
     }
 
     /// Returns the number of instructions, labels included.
@@ -299,17 +311,17 @@ impl Assembly {
                 }
             }
         }
-        let reached: Vec<Instruction> =
-            self.instructions.iter().zip(&kept).filter(|(_, kept)| **kept).map(|(one, _)| *one).collect();
-        self.instructions.clear();
-        for (at, instruction) in reached.iter().enumerate() {
-            let mut binds = reached[at + 1..].iter().map_while(|next| match next {
+        let all = std::mem::take(&mut self.instructions).into_iter().zip(std::mem::take(&mut self.marks));
+        let reached: Vec<(Instruction, u32)> = all.zip(&kept).filter(|(_, kept)| **kept).map(|(one, _)| one).collect();
+        for (at, (instruction, mark)) in reached.iter().enumerate() {
+            let mut binds = reached[at + 1..].iter().map_while(|(next, _)| match next {
                 Instruction::Bind(label) => Some(label),
                 _ => None,
             });
             let is_idle = matches!(instruction, Instruction::Jump(to) if binds.any(|label| label == to));
             if !is_idle {
                 self.instructions.push(*instruction);
+                self.marks.push(*mark);
             }
         }
         kept
@@ -325,6 +337,21 @@ impl Assembly {
     /// # Errors
     /// [`AsmError`].
     pub fn assemble(&self, links: &Links, has_long_jumps: bool) -> Result<Vec<u64>, AsmError> {
+        let (is_long, starts, labels) = self.place(has_long_jumps)?;
+        Ok(self.encode(links, &is_long, &starts, &labels))
+    }
+
+    /// Returns the mark of the instruction at a position of the encoded code. Jumps are long as in
+    /// [`Assembly::assemble`].
+    pub fn mark_at(&self, position: usize, has_long_jumps: bool) -> Option<u32> {
+        let (_, starts, _) = self.place(has_long_jumps).ok()?;
+        // A label has the position of the next instruction, which is the last one that begins there.
+        let next = starts.partition_point(|start| *start <= position);
+        self.marks.get(next.checked_sub(1)?).copied()
+    }
+
+    /// Chooses the jumps that are long. Returns them with the positions of instructions and labels.
+    fn place(&self, has_long_jumps: bool) -> Result<Placement, AsmError> {
         let mut is_long = vec![false; self.instructions.len()];
         // Longer jumps move others further apart, until none has to become longer.
         loop {
@@ -342,7 +369,7 @@ impl Assembly {
                 return Err(AsmError::LongJump);
             }
             if !has_changed {
-                return Ok(self.encode(links, &is_long, &starts, &labels));
+                return Ok((is_long, starts, labels));
             }
         }
     }

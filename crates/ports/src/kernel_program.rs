@@ -122,6 +122,25 @@ pub struct ProgramRejected {
     pub log: String,
 }
 
+impl ProgramRejected {
+    /// Returns the number of the instruction that the verifier looked at last, if it says so.
+    pub fn instruction(&self) -> Option<usize> {
+        let number = |line: &str| {
+            let (number, rest) = line.split_once(": (")?;
+            rest.get(2..3).filter(|end| *end == ")")?;
+            number.parse().ok()
+        };
+        self.log.lines().rev().find_map(number)
+    }
+
+    /// Returns the verifier's reason, the last line of its log without its statistics.
+    pub fn reason(&self) -> &str {
+        const STATISTICS: [&str; 3] = ["processed ", "stack depth ", "verification time "];
+        let is_reason = |line: &&str| !STATISTICS.iter().any(|begin| line.starts_with(begin));
+        self.log.lines().rev().find(is_reason).unwrap_or_default()
+    }
+}
+
 /// A program in the kernel.
 #[derive(Debug)]
 pub struct KernelProgram {

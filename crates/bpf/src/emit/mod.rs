@@ -80,6 +80,12 @@ impl KernelCode {
         self.layout.tables.iter().map(|(id, table)| (*id, table.capacity))
     }
 
+    /// Returns the place in the program of the instruction at a position of the encoded code; `None` if it belongs to
+    /// no place.
+    pub fn place_of(&self, position: usize, has_long_jumps: bool) -> Option<LocId> {
+        self.code.mark_at(position, has_long_jumps).filter(|mark| *mark > 0).map(LocId::from_u32)
+    }
+
     /// Encodes the code for one port.
     ///
     /// # Errors
@@ -194,6 +200,7 @@ impl<'p> Emitter<'p> {
                 return Err(Unsupported::Code(self.loc));
             }
         }
+        self.loc = LocId::from_u32(0);
         self.leave();
         self.commit();
         self.scratch_words().map(drop)
@@ -459,6 +466,7 @@ impl<'p> Emitter<'p> {
     }
 
     fn push(&mut self, instruction: Instruction) {
+        self.code.set_mark(self.loc.as_u32());
         self.code.push(instruction);
     }
 

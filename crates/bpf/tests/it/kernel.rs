@@ -161,3 +161,30 @@ fn the_work_of_the_verifier_grows_with_the_tables_and_no_faster() {
     assert!(fifty <= 50_000, "{fifty} instructions for 50 tables of four actions");
     assert!(hundred * 10 <= fifty * 22, "{hundred} for 100 tables, {fifty} for 50");
 }
+
+#[test]
+fn a_rejection_names_the_line_of_the_program() {
+    let program = crate::rig::program("examples/router/router.p4");
+    let rig = Rig::new(&program, |_, _| {});
+    let code = rig.compiled.encode(&rig::links(0), true).expect("code");
+    let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/router/router.p4"));
+    let line = text.expect("the program").lines().position(|line| line.contains("ttl = ")).expect("a line") as u32 + 1;
+    let is_there = |at: &usize| {
+        let place = rig.compiled.place_of(*at, true).map(|loc| program.locs[loc].to_string());
+        place.is_some_and(|place| place.contains(&format!("program.p4:{line}:")))
+    };
+    let at = (0..code.len()).find(is_there).expect("an instruction of the line");
+    let region = match KernelRegion::new(rig.compiled.layout.bytes()) {
+        Ok(region) => region,
+        Err(error) => return testing::skip(&format!("needs root: {error}")),
+    };
+    let links = Links { region: region.descriptor(), ..rig::links(0) };
+    let (devices, sockets) = (RedirectMap::devices(64).expect("a map"), RedirectMap::sockets(2).expect("a map"));
+    let links = Links { devices: devices.descriptor(), sockets: sockets.descriptor(), ..links };
+    let mut code = rig.compiled.encode(&links, true).expect("code");
+    // Loads a word behind the end of the stack to r0.
+    code[at] = 0x79 | 10 << 12 | 8 << 16;
+    let rejected = KernelProgram::load(&code).expect_err("the verifier sees it");
+    assert_eq!(rejected.instruction(), Some(at), "{}", rejected.reason());
+    assert!(rejected.reason().contains("invalid"), "{}", rejected.reason());
+}

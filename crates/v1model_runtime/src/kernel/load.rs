@@ -6,6 +6,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use bpf::asm::Links;
 use bpf::{KernelCode, KernelOptions};
+use ir::Program;
 use ports::{HandOverOrder, KernelProgram, KernelRegion, RedirectMap, XdpAttachment};
 use switch::PortId;
 use v1model::Config;
@@ -24,20 +25,31 @@ pub(super) struct LoadedCode {
     pub instructions: usize,
 }
 
+/// The code of a program.
+pub(super) struct CompiledProgram {
+    program: Arc<Program>,
+    code: KernelCode,
+}
+
 /// Compiles a program.
-pub(super) fn compile(program: &ir::Program, config: &Config) -> Result<KernelCode, NotInKernel> {
+pub(super) fn compile(program: &Arc<Program>, config: &Config) -> Result<CompiledProgram, NotInKernel> {
     let pipeline = v1model::kernel_pipeline(program).map_err(|error| NotInKernel::Program(error.to_string()))?;
     let widest = config.ports.iter().map(|port| port.0).max().unwrap_or(0);
     let ports = (widest + 1).next_power_of_two().min(KernelOptions::default().ports);
     let options = KernelOptions { ports, ..KernelOptions::default() };
     let code = bpf::compile(program, &pipeline, options);
     let code = code.map_err(|error| NotInKernel::Program(error.to_string()))?;
-    if code.can_forward || code.can_drop { Ok(code) } else { Err(NotInKernel::NoPacket) }
+    if code.can_forward || code.can_drop {
+        Ok(CompiledProgram { program: Arc::clone(program), code })
+    } else {
+        Err(NotInKernel::NoPacket)
+    }
 }
 
 impl KernelPorts {
     /// Loads code and attaches it to all ports.
-    pub(super) fn load(&self, code: KernelCode) -> Result<LoadedCode, NotInKernel> {
+    pub(super) fn load(&self, compiled: CompiledProgram) -> Result<LoadedCode, NotInKernel> {
+        let code = &compiled.code;
         let region = KernelRegion::new(code.layout.bytes()).map_err(system("cannot create the shared memory"))?;
         let devices =
             RedirectMap::devices(self.ports.len() as u32).map_err(system("cannot create the map of devices"))?;
@@ -45,8 +57,9 @@ impl KernelPorts {
             // Nothing is sent to a device that has gone: its port is slow.
             let _ = devices.set_device(at, attachment.index());
         }
-        let load =
-            |port: PortId, attachment: &XdpAttachment| load(&code, (&region, &devices), port, attachment, self.is_gpl);
+        let load = |port: PortId, attachment: &XdpAttachment| {
+            load(&compiled, (&region, &devices), port, attachment, self.is_gpl)
+        };
         let programs: Vec<(KernelProgram, usize)> =
             self.ports.iter().map(|(port, attachment)| load(*port, attachment)).collect::<Result<_, _>>()?;
         let region = Arc::new(region);
@@ -70,13 +83,13 @@ impl KernelPorts {
         if let Some(error) = last.filter(|_| attached.is_empty()) {
             return Err(system("cannot attach the program")(error));
         }
-        Ok(LoadedCode { ports: attached, refused, instructions: programs[0].1, region, code })
+        Ok(LoadedCode { ports: attached, refused, instructions: programs[0].1, region, code: compiled.code })
     }
 }
 
 /// Loads the code for one port. Returns it with the number of its instructions.
 fn load(
-    code: &KernelCode,
+    CompiledProgram { program, code }: &CompiledProgram,
     (region, devices): (&KernelRegion, &RedirectMap),
     port: PortId,
     attachment: &XdpAttachment,
@@ -96,14 +109,15 @@ fn load(
             Err(NotInKernel::System { what: "cannot load the program", source: rejected.error })
         }
         Err(rejected) => {
-            let reason = rejected.log.lines().rev().find(|line| !line.starts_with("processed")).unwrap_or_default();
-            Err(NotInKernel::Rejected { reason: reason.to_owned() })
+            let place = rejected.instruction().and_then(|at| code.place_of(at, true));
+            let place = place.map(|loc| program.locs[loc].to_string());
+            Err(NotInKernel::Rejected { place, reason: rejected.reason().to_owned() })
         }
     }
 }
 
 /// Code to load, or none to run the ports' own programs; the number of its program; and the way of the result.
-type LoadRequest = (Result<KernelCode, NotInKernel>, u64, Sender<Result<LoadedCode, NotInKernel>>);
+type LoadRequest = (Result<CompiledProgram, NotInKernel>, u64, Sender<Result<LoadedCode, NotInKernel>>);
 
 /// A thread that keeps the privileges to load and attach code. It ends when this value and its clones are dropped.
 #[derive(Clone)]
@@ -149,7 +163,7 @@ impl KernelLoader {
 
     /// Loads code of the program with a number and attaches it, or runs the ports' own programs if there is none,
     /// unless another program has been announced since, and waits for the result.
-    pub fn load(&self, code: Result<KernelCode, NotInKernel>, number: u64) -> Result<LoadedCode, NotInKernel> {
+    pub fn load(&self, code: Result<CompiledProgram, NotInKernel>, number: u64) -> Result<LoadedCode, NotInKernel> {
         let gone = || NotInKernel::Program("the loader has ended".to_owned());
         let (answer, answered) = channel();
         self.requests.send((code, number, answer)).map_err(|_| gone())?;

@@ -60,8 +60,10 @@ pub enum NotInKernel {
         source: std::io::Error,
     },
     /// The verifier rejects the code.
-    #[error("the BPF verifier rejects the program: {reason}")]
+    #[error("the BPF verifier rejects the program{}: {reason}", at(place.as_deref()))]
     Rejected {
+        /// The place in the program of the instruction that the verifier looked at last.
+        place: Option<String>,
         /// The last line of the verifier's log, without its statistics.
         reason: String,
     },
@@ -86,6 +88,11 @@ fn wait_for_packet(waited: u64) -> bool {
         std::thread::sleep(std::time::Duration::from_millis(1));
     }
     waited < YIELDS + SLEEPS
+}
+
+/// Returns the end of a clause about something at a place.
+fn at(place: Option<&str>) -> String {
+    place.map_or_else(String::new, |place| format!(" at {place}"))
 }
 
 fn system(what: &'static str) -> impl FnOnce(std::io::Error) -> NotInKernel {
