@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use ports::{Frame, Port, XdpPort, XdpSettings, wait};
 
-use crate::network::{Network, ROUTER_MACS, SINK_MAC};
+use crate::network::{Network, ROUTER_MACS, SINK_MAC, mac_text};
 use crate::process::{BenchProcess, cpu, pinned};
 
 /// First argument of the process that runs the bare forwarder.
@@ -24,17 +24,19 @@ pub enum ForwarderKind {
     TriplaneKernel,
     Kernel,
     OpenVswitch,
+    Testpmd,
 }
 
 impl ForwarderKind {
     /// Every kind, and its name on the command line.
-    pub const ALL: [(ForwarderKind, &str); 6] = [
+    pub const ALL: [(ForwarderKind, &str); 7] = [
         (ForwarderKind::Bare, "bare"),
         (ForwarderKind::Triplane, "triplane"),
         (ForwarderKind::TriplaneAfPacket, "af_packet"),
         (ForwarderKind::TriplaneKernel, "triplane_kernel"),
         (ForwarderKind::Kernel, "kernel"),
         (ForwarderKind::OpenVswitch, "ovs"),
+        (ForwarderKind::Testpmd, "testpmd"),
     ];
 
     pub fn name(self) -> &'static str {
@@ -45,6 +47,7 @@ impl ForwarderKind {
             ForwarderKind::TriplaneKernel => "triplane run, router.p4, in the kernel",
             ForwarderKind::Kernel => "Linux kernel, routing",
             ForwarderKind::OpenVswitch => "Open vSwitch, userspace, AF_XDP",
+            ForwarderKind::Testpmd => "DPDK testpmd, new addresses, AF_XDP",
         }
     }
 }
@@ -79,9 +82,23 @@ impl ForwarderKind {
                 running.process = Some(BenchProcess::start(&mut command, "press Ctrl-C to stop")?);
             }
             ForwarderKind::OpenVswitch => running.vswitch = Some(Vswitch::start(network, directory)?),
+            ForwarderKind::Testpmd => running.process = Some(testpmd(network)?),
         }
         Ok(running)
     }
+}
+
+/// Starts DPDK's testpmd, which gives frames new addresses and looks nothing up.
+fn testpmd(network: &Network) -> Result<BenchProcess, Box<dyn Error>> {
+    // It reports on its standard output that it forwards, and ends at the end of its input.
+    let script = format!(
+        "exec dpdk-testpmd --lcores 0@1,1@1 --no-pci --no-huge -m 512 --vdev net_af_xdp0,iface=r1 \
+         --vdev net_af_xdp1,iface=r2 -- --forward-mode=mac --auto-start --eth-peer=1,{} --total-num-mbufs=32768 >&2",
+        mac_text(SINK_MAC)
+    );
+    let mut command = network.router.command("setpriv")?;
+    command.args(["--pdeathsig", "KILL", "sh", "-c", &script]).stdin(Stdio::piped());
+    BenchProcess::start(&mut command, "Press enter to exit")
 }
 
 /// Starts Triplane with `workers` workers, on any of the processors.
@@ -174,11 +191,10 @@ impl Vswitch {
             bridge.args(["--", "add-port", "br0", end, "--", "set", "interface", end, "type=afxdp"]);
         }
         done(&mut bridge)?;
-        let mac = |mac: [u8; 6]| mac.map(|byte| format!("{byte:02x}")).join(":");
         let flow = format!(
             "in_port=r1,ip,nw_dst=10.2.0.0/16,actions=dec_ttl,mod_dl_src:{},mod_dl_dst:{},output:r2",
-            mac(ROUTER_MACS[1]),
-            mac(SINK_MAC)
+            mac_text(ROUTER_MACS[1]),
+            mac_text(SINK_MAC)
         );
         done(command("ovs-ofctl")?.args(["--timeout=10", "add-flow"]).arg(path("br0.mgmt")).arg(flow))?;
         Ok(this)

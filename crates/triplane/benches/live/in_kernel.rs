@@ -15,6 +15,7 @@ use ports::load::{HandWrittenRouter, Ipv4Route, NextHop, RedirectOnly};
 
 use crate::Settings;
 use crate::figures::{median, sorted};
+use crate::forwarder::{ForwarderKind, Running};
 use crate::load::{self, Rate};
 use crate::network::{Destinations, Network, ROUTER_MACS, SINK_MAC, entries_for};
 use crate::process::{BenchProcess, pinned};
@@ -40,38 +41,52 @@ enum KernelForwarder {
     KernelSlow,
     KernelLate,
     Routing,
+    OpenVswitch,
+    Testpmd,
     AfXdp,
     AllSlow,
 }
 
-/// A forwarder, its name, and those that it is compared with, each with the minimum ratio.
-type RowOfTable = (KernelForwarder, &'static str, &'static [(KernelForwarder, f64)]);
+/// A forwarder, its name, and those that it is compared with, each with the minimum ratio, if one is required.
+type RowOfTable = (KernelForwarder, &'static str, &'static [(KernelForwarder, Option<f64>)]);
 
 /// Every forwarder.
-const ROWS: [RowOfTable; 10] = [
+const ROWS: [RowOfTable; 12] = [
     (KernelForwarder::RedirectOnly, "redirect only, at XDP", &[]),
     (KernelForwarder::HandWritten, "hand-written router, 256 prefixes", &[]),
     (KernelForwarder::HandWrittenWide, "hand-written router, 64 K prefixes", &[]),
     (KernelForwarder::Routing, "Linux kernel, routing, 256 prefixes", &[]),
+    (KernelForwarder::OpenVswitch, "Open vSwitch, AF_XDP, one flow rule", &[]),
+    (KernelForwarder::Testpmd, "DPDK testpmd, AF_XDP, no lookup", &[]),
     (KernelForwarder::AfXdp, "router.p4 over AF_XDP, 256 prefixes", &[]),
     (
         KernelForwarder::Kernel,
         "router.p4 in the kernel, 256 prefixes",
         &[
-            (KernelForwarder::HandWritten, 0.9),
-            (KernelForwarder::RedirectOnly, 0.75),
-            (KernelForwarder::Routing, 2.5),
-            (KernelForwarder::AfXdp, 3.0),
+            (KernelForwarder::HandWritten, Some(0.9)),
+            (KernelForwarder::RedirectOnly, Some(0.75)),
+            (KernelForwarder::Routing, Some(2.5)),
+            (KernelForwarder::AfXdp, Some(3.0)),
+            (KernelForwarder::OpenVswitch, None),
+            (KernelForwarder::Testpmd, None),
         ],
     ),
-    (KernelForwarder::KernelWide, "router.p4 in the kernel, 64 K prefixes", &[(KernelForwarder::HandWrittenWide, 1.5)]),
-    (KernelForwarder::KernelSlow, "router.p4 in the kernel, 1 % to the switch", &[(KernelForwarder::Kernel, 0.8)]),
+    (
+        KernelForwarder::KernelWide,
+        "router.p4 in the kernel, 64 K prefixes",
+        &[(KernelForwarder::HandWrittenWide, Some(1.5))],
+    ),
+    (
+        KernelForwarder::KernelSlow,
+        "router.p4 in the kernel, 1 % to the switch",
+        &[(KernelForwarder::Kernel, Some(0.8))],
+    ),
     (
         KernelForwarder::KernelLate,
         "router.p4 in the kernel, started under a flood of one flow",
-        &[(KernelForwarder::Kernel, 0.9)],
+        &[(KernelForwarder::Kernel, Some(0.9))],
     ),
-    (KernelForwarder::AllSlow, "router.p4 in the kernel, all to the switch", &[(KernelForwarder::AfXdp, 0.9)]),
+    (KernelForwarder::AllSlow, "router.p4 in the kernel, all to the switch", &[(KernelForwarder::AfXdp, Some(0.9))]),
 ];
 
 /// What keeps a forwarder running.
@@ -80,6 +95,7 @@ enum RunningForwarder {
     Redirect(#[expect(dead_code, reason = "dropping it ends the forwarder")] RedirectOnly),
     Router(#[expect(dead_code, reason = "dropping it ends the forwarder")] HandWrittenRouter),
     Triplane(BenchProcess),
+    Other(#[expect(dead_code, reason = "dropping it ends the forwarder")] Running),
 }
 
 impl KernelForwarder {
@@ -95,6 +111,10 @@ impl KernelForwarder {
         network.let_kernel_route(self == KernelForwarder::Routing)?;
         Ok(match self {
             KernelForwarder::Routing => RunningForwarder::Routing,
+            KernelForwarder::OpenVswitch => {
+                RunningForwarder::Other(ForwarderKind::OpenVswitch.start(network, directory)?)
+            }
+            KernelForwarder::Testpmd => RunningForwarder::Other(ForwarderKind::Testpmd.start(network, directory)?),
             KernelForwarder::RedirectOnly => {
                 RunningForwarder::Redirect(network.router.enter(|| RedirectOnly::attach("r1", "r2"))??)
             }
@@ -123,7 +143,10 @@ impl KernelForwarder {
 
     /// Measures a round.
     fn measure(self, settings: &Settings, network: &Network, directory: &Path) -> Result<Rate, Box<dyn Error>> {
-        let is_driver = !matches!(self, KernelForwarder::AfXdp | KernelForwarder::AllSlow);
+        let is_driver = !matches!(
+            self,
+            KernelForwarder::AfXdp | KernelForwarder::AllSlow | KernelForwarder::OpenVswitch | KernelForwarder::Testpmd
+        );
         let sink = if is_driver { network.driver_sink()? } else { network.sink()? };
         let flood = || network.load_to(self.destinations(), settings.len, 64, None);
         // A program that starts under the flood finds the flow at the switch.
@@ -139,6 +162,15 @@ impl KernelForwarder {
         let lost = if self == KernelForwarder::KernelSlow { SLOW_SHARE } else { 0.0 };
         Ok(Rate { arrived: rate.arrived / (1.0 - lost), ..rate })
     }
+}
+
+/// Whether a forwarder of others starts on this machine; the reason is printed if it does not.
+fn works(row: KernelForwarder, name: &str, network: &Network, directory: &Path) -> bool {
+    if !matches!(row, KernelForwarder::OpenVswitch | KernelForwarder::Testpmd) {
+        return true;
+    }
+    let result = row.start(network, directory);
+    result.inspect_err(|error| println!("{name}: left out, {error}")).is_ok()
 }
 
 /// Starts the router with entries of a file.
@@ -163,23 +195,26 @@ pub fn compare(settings: &Settings, network: &Network, directory: &Path) -> Resu
     std::fs::write(directory.join("router.p4"), source)?;
     std::fs::write(directory.join("wide.json"), entries_for(Destinations::Wide, false))?;
     std::fs::write(directory.join("slow.json"), entries_for(Destinations::Ascending, true))?;
+    let rows: Vec<RowOfTable> =
+        ROWS.into_iter().filter(|(row, name, _)| works(*row, name, network, directory)).collect();
     let mut rounds: Vec<Vec<Rate>> = Vec::new();
     for _ in 0..settings.rounds {
-        let round = ROWS.iter().map(|(row, ..)| row.measure(settings, network, directory));
+        let round = rows.iter().map(|(row, ..)| row.measure(settings, network, directory));
         rounds.push(round.collect::<Result<_, _>>()?);
     }
     println!(
         "\nP4 in the kernel: frames forwarded under a flood, Mpps: median (minimum to maximum); median ratios within rounds,\nwith the required minimum"
     );
-    let place = |row: KernelForwarder| ROWS.iter().position(|(other, ..)| *other == row).expect("every row is listed");
-    for (at, (_, name, bars)) in ROWS.iter().enumerate() {
+    let place = |row: KernelForwarder| rows.iter().position(|(other, ..)| *other == row);
+    for (at, (_, name, bars)) in rows.iter().enumerate() {
         let rates = sorted(rounds.iter().map(|round| round[at].arrived));
         let (middle, least, most) = (rates[rates.len() / 2], rates[0], rates[rates.len() - 1]);
         println!("  {name:42} {middle:6.3} ({least:.3} to {most:.3})");
         for (other, bar) in *bars {
-            let other = place(*other);
+            let Some(other) = place(*other) else { continue };
             let ratio = median(rounds.iter().map(|round| round[at].arrived / round[other].arrived));
-            println!("    {ratio:5.2} of {} (at least {bar})", ROWS[other].1);
+            let bar = bar.map_or_else(String::new, |bar| format!(" (at least {bar})"));
+            println!("    {ratio:5.2} of {}{bar}", rows[other].1);
         }
     }
     let writes: Vec<f64> =

@@ -9,6 +9,7 @@
 //! turns in every round, so that other load on the machine affects all of them. Ratios are taken within a round, and
 //! medians are printed. With several processors, the load runs on the first and the forwarder on the second.
 
+mod applications;
 #[path = "../shared/figures.rs"]
 mod figures;
 mod forwarder;
@@ -104,6 +105,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     if settings.wants("kernel") {
         in_kernel::compare(&settings, &network, &directory.0)?;
+    }
+    if settings.wants("applications") {
+        applications::compare(&settings, &network, &directory.0)?;
     }
     if settings.wants("workers") {
         workers::compare(&settings, &directory.0)?;

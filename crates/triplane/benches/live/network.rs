@@ -206,16 +206,20 @@ pub fn entries() -> String {
 /// More specific prefixes of the 256 /24, with 656 of their 65,536 addresses: 1 %.
 const ONE_PERCENT: [(u32, u32); 6] = [(0, 25), (1, 25), (2, 25), (3, 25), (4, 25), (5, 28)];
 
+/// Returns an address as entries have it.
+pub fn mac_text(mac: [u8; 6]) -> String {
+    mac.map(|byte| format!("{byte:02x}")).join(":")
+}
+
 /// Does the same for the prefixes of these destinations. If `is_slow`, 1 % of the scattered destinations lead to a port
 /// that does not exist.
 pub fn entries_for(destinations: Destinations, is_slow: bool) -> String {
-    let mac = |mac: [u8; 6]| mac.map(|byte| format!("{byte:02x}")).join(":");
     let route = |prefix: Ipv4Addr, length: u32, port: u32| {
         json!({
             "table": "RouterIngress.ipv4_lpm",
             "match": { "hdr.ipv4.dst": [prefix.to_string(), length] },
             "action_name": "RouterIngress.forward",
-            "action_params": { "mac": mac(SINK_MAC), "port": port },
+            "action_params": { "mac": mac_text(SINK_MAC), "port": port },
         })
     };
     let port = |(port, own): (usize, &[u8; 6])| {
@@ -223,7 +227,7 @@ pub fn entries_for(destinations: Destinations, is_slow: bool) -> String {
             "table": "RouterEgress.port_mac",
             "match": { "standard_metadata.egress_port": port + 1 },
             "action_name": "RouterEgress.set_source",
-            "action_params": { "mac": mac(*own) },
+            "action_params": { "mac": mac_text(*own) },
         })
     };
     let slow = ONE_PERCENT.iter().filter(|_| is_slow);
