@@ -15,8 +15,10 @@ mod expr;
 mod order;
 mod packet;
 mod partial;
+mod profile;
 mod reason;
 mod scratch;
+mod selector;
 mod table;
 
 use std::collections::{BTreeMap, BTreeSet};
