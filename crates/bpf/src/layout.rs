@@ -3,7 +3,7 @@
 //! ```text
 //! scratch memory of each processor | order of hand-overs | clock | gate | port states | counts by port | counts of drops and parser errors
 //! | counter arrays | tables of CRCs | registers | tables | the same tables again
-//! tables: direct counters, records, words of the lookup
+//! tables: direct counters, records, words of the lookup, calls and groups of action profiles
 //! ```
 //!
 //! All offsets are in bytes; those of tables begin at the first of the two copies. A count of packets and bytes takes
@@ -12,15 +12,18 @@
 //! The gate says which copy of the tables packets use, see [`crate::RegionWriter`]: [`GATE_OPEN`] and the offset of the
 //! copy. While the bit is not set, all packets are handed over.
 
+mod profile;
+
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use ir::{CounterId, Entry, Key, KeyValue, LocId, MatchKind, Program, RegisterId, Table, TableId};
+use ir::{CounterId, Entry, Key, KeyValue, LocId, MatchKind, ProfileId, Program, RegisterId, Table, TableId};
 use tables::flat::{FlatExact, FlatPrefixes, FlatRules, RuleElement};
 
 use crate::KernelOptions;
 use crate::emit::{CRC_TABLE_WORDS, Crc, HandOverReason};
 use crate::usage::Usage;
+pub(crate) use profile::{FlatGroups, FlatProfile, GROUP};
 
 /// Granularity of the region's size in bytes.
 pub const PAGE_BYTES: u32 = 4096;
@@ -74,7 +77,7 @@ const MAX_CHAIN: usize = 8;
 /// Returns the entries of a table in the order in which a key is compared with them, if they are few and constant: by
 /// priority, then by the length of the prefix, then as in the program. Their records have the numbers from 1 on.
 pub(crate) fn chain(table: &Table) -> Option<Vec<&Entry>> {
-    if !table.const_entries || table.records_hits() || table.entries.len() > MAX_CHAIN {
+    if !table.const_entries || table.records_hits() || table.profile.is_some() || table.entries.len() > MAX_CHAIN {
         return None;
     }
     let prefix = |entry: &Entry| {
@@ -93,8 +96,11 @@ pub(crate) struct FlatTable {
     /// Maximum number of entries. Record 0 is that of the default action.
     pub capacity: u32,
     pub records: u32,
-    /// Number of words of a record: the index of its action plus 1, and the arguments.
+    /// Number of words of a record: the index of its action plus 1, and the arguments. In a table with a profile, the
+    /// only word is the number of a call or group: see [`FlatProfile`].
     pub record_words: u32,
+    /// The table's profile, and the number of the call that is its default action.
+    pub profile: Option<(ProfileId, u32)>,
     pub words: u32,
     /// Counts of packets and bytes by record, for a table with a direct counter.
     pub counts: Option<u32>,
@@ -131,6 +137,7 @@ pub struct RegionLayout {
     /// The first byte and the number of elements of register arrays.
     pub(crate) registers: BTreeMap<RegisterId, (u32, u32)>,
     pub(crate) tables: BTreeMap<TableId, FlatTable>,
+    pub(crate) profiles: BTreeMap<ProfileId, FlatProfile>,
     /// Tables that are not in the region.
     pub(crate) refused: BTreeMap<TableId, HandOverReason>,
     /// The first copy of the tables.
@@ -140,14 +147,24 @@ pub struct RegionLayout {
     bytes: u32,
 }
 
+/// Returns the elements of a table's key that are matched: all but selectors.
+pub(crate) fn matched_keys(table: &Table) -> Vec<&Key> {
+    table.keys.iter().filter(|key| key.kind != MatchKind::Selector).collect()
+}
+
+/// Returns the number of entries that a table requests.
+fn requested_entries(table: &Table) -> u64 {
+    table.size.unwrap_or(DEFAULT_ENTRIES).max(table.entries.len() as u64)
+}
+
 /// Returns the search structure for a table, or the reason why there is none.
 fn search(program: &Program, table: &Table, capacity: u32) -> Result<TableSearch, HandOverReason> {
-    let is_narrow = table.keys.iter().all(|key| program.width(&key.expr).is_some_and(|width| width <= 64));
-    match &table.keys[..] {
-        _ if table.profile.is_some() => Err(HandOverReason::Profile),
+    let keys = matched_keys(table);
+    let is_narrow = keys.iter().all(|key| program.width(&key.expr).is_some_and(|width| width <= 64));
+    match &keys[..] {
         _ if table.meter.is_some() => Err(HandOverReason::Meter),
         _ if table.idle_timeout => Err(HandOverReason::IdleTimeout),
-        [] => Ok(TableSearch::None),
+        [] if table.keys.is_empty() => Ok(TableSearch::None),
         [key] if is_narrow && key.kind == MatchKind::Lpm => {
             FlatPrefixes::new(key.width, capacity).map(TableSearch::Prefixes).ok_or(HandOverReason::TableSize)
         }
@@ -162,8 +179,8 @@ fn search(program: &Program, table: &Table, capacity: u32) -> Result<TableSearch
 
 /// Returns how the pairs of a rule match the elements of a key. The bounds of signed ranges are moved by
 /// [`sign_mask`].
-pub(crate) fn rule_elements(keys: &[Key]) -> Vec<RuleElement> {
-    let element = |key: &Key| match key.kind {
+pub(crate) fn rule_elements(keys: &[&Key]) -> Vec<RuleElement> {
+    let element = |key: &&Key| match key.kind {
         MatchKind::Range => RuleElement::Range,
         _ => RuleElement::Ternary,
     };
@@ -184,6 +201,10 @@ impl Allocator {
         let first = self.0;
         self.0 = self.0.saturating_add(words.saturating_mul(8));
         if self.0 > self.1.into() { Err(Unsupported::Memory) } else { Ok(first as u32) }
+    }
+
+    fn words_left(&self) -> u64 {
+        u64::from(self.1).saturating_sub(self.0) / 8
     }
 }
 
@@ -235,8 +256,21 @@ impl RegionLayout {
         let (mut tables, mut refused) = (BTreeMap::new(), BTreeMap::new());
         let tables_begin = bytes.0 as u32;
         bytes.1 = (MAX_BYTES + tables_begin) / 2;
+        let mut profiles = BTreeMap::new();
+        for id in program.profiles.keys().filter(|id| profile::tables_of(program, usage, *id).next().is_some()) {
+            if let Some(layout) = FlatProfile::new(program, usage, id, &mut bytes)? {
+                profiles.insert(id, layout);
+            }
+        }
         for id in &usage.tables {
-            match Self::table(program, &program.tables[*id], &mut bytes)? {
+            // The default actions of a profile's tables have the numbers from 1 on.
+            let default = |profile| 1 + profile::tables_of(program, usage, profile).take_while(|of| of != id).count();
+            let profile = program.tables[*id].profile.map(|profile| (profile, default(profile) as u32));
+            if profile.is_some_and(|(profile, _)| !profiles.contains_key(&profile)) {
+                refused.insert(*id, HandOverReason::TableSize);
+                continue;
+            }
+            match Self::table(program, &program.tables[*id], profile, &mut bytes)? {
                 Ok(layout) => _ = tables.insert(*id, layout),
                 Err(reason) => _ = refused.insert(*id, reason),
             }
@@ -265,6 +299,7 @@ impl RegionLayout {
             crc_tables,
             registers,
             tables,
+            profiles,
             refused,
             tables_begin,
             copy_bytes,
@@ -276,18 +311,18 @@ impl RegionLayout {
     fn table(
         program: &Program,
         table: &Table,
+        profile: Option<(ProfileId, u32)>,
         bytes: &mut Allocator,
     ) -> Result<Result<FlatTable, HandOverReason>, Unsupported> {
-        let capacity = table.size.unwrap_or(DEFAULT_ENTRIES).max(table.entries.len() as u64);
         // A record and a slot take at least 64 bytes.
-        let capacity = u32::try_from(capacity).unwrap_or(u32::MAX).min(MAX_BYTES / 64 + 1);
+        let capacity = u32::try_from(requested_entries(table)).unwrap_or(u32::MAX).min(MAX_BYTES / 64 + 1);
         let search = match search(program, table, capacity) {
             Ok(search) if capacity <= MAX_BYTES / 64 => search,
             Ok(_) => return Ok(Err(HandOverReason::TableSize)),
             Err(reason) => return Ok(Err(reason)),
         };
         let params = table.actions.iter().map(|action| program.actions[action.action].params.len());
-        let record_words = 1 + params.max().unwrap_or(0) as u32;
+        let record_words = if profile.is_some() { 1 } else { 1 + params.max().unwrap_or(0) as u32 };
         let words = match search {
             TableSearch::None | TableSearch::Chain => 0,
             TableSearch::Exact(shape) => shape.words(),
@@ -304,7 +339,7 @@ impl RegionLayout {
         }
         let counts = table.counter.map(|_| bytes.take(counts)).transpose()?;
         let (records, words) = (bytes.take(records)?, bytes.take(words as u64)?);
-        Ok(Ok(FlatTable { search, capacity, records, record_words, words, counts }))
+        Ok(Ok(FlatTable { search, capacity, records, record_words, profile, words, counts }))
     }
 
     /// Returns the size of the region in bytes.

@@ -139,6 +139,8 @@ impl Usage {
             Op::Apply { table, .. } => {
                 self.tables.insert(*table);
                 let table = &program.tables[*table];
+                let selector = table.profile.and_then(|profile| program.profiles[profile].selector);
+                self.crcs.extend(selector.and_then(Crc::of));
                 table.keys.iter().for_each(|key| self.expr(&key.expr));
                 table.actions.iter().for_each(|action| self.body(program, program.actions[action.action].body));
             }

@@ -16,16 +16,19 @@
 //! Direct counters lie in the copies, too. A packet that counts for an entry in the copy that it used therefore never
 //! counts for the successor of the entry.
 
+mod profile;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use bits::Bits;
 use engine::{ActionCall, ActionSpec, ChangedEntry, EntryHandle, Objects, TableEntry};
-use ir::{Key, KeyValue, MatchKind, Program, Table, TableId};
+use ir::{Key, KeyValue, MatchKind, ProfileId, Program, Table, TableId};
 use tables::flat::{FlatRule, MAX_RULES, PrefixWriter};
 
-use crate::layout::{FlatTable, GATE_OPEN, RegionLayout, TableSearch, chain, rule_elements, sign_mask};
+use crate::layout::{FlatTable, GATE_OPEN, RegionLayout, TableSearch, chain, matched_keys, rule_elements, sign_mask};
 use crate::region::{CountSink, load, store, take_counts, take_pair};
+use profile::{CopiedProfile, ProfileView};
 
 /// The tables of a region cannot be brought up to date.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -35,6 +38,12 @@ pub enum RegionError {
     TableFull {
         /// Name of the table.
         table: String,
+    },
+    /// An action profile has more members or groups than the region has room for.
+    #[error("the members of the action profile `{profile}` do not fit into the memory that is shared with the kernel")]
+    ProfileFull {
+        /// Name of the profile.
+        profile: String,
     },
     /// A packet that began before the last update still runs, so the other copy cannot be written.
     #[error("a packet has not finished in the kernel in time")]
@@ -72,6 +81,7 @@ struct CopiedTable {
 #[derive(Debug, Default)]
 struct RegionCopy {
     tables: BTreeMap<TableId, CopiedTable>,
+    profiles: BTreeMap<ProfileId, CopiedProfile>,
     /// Changes of the switch's tables that the copy does not have.
     missed: BTreeSet<ChangedEntry>,
 }
@@ -106,7 +116,8 @@ impl RegionWriter {
             let tables = layout.tables.iter();
             let tables =
                 tables.map(|(id, table)| (*id, CopiedTable { prefixes: writer(table), ..CopiedTable::default() }));
-            RegionCopy { tables: tables.collect(), missed: BTreeSet::new() }
+            let profiles = layout.profiles.iter().map(|(id, profile)| (*id, CopiedProfile::new(profile)));
+            RegionCopy { tables: tables.collect(), profiles: profiles.collect(), missed: BTreeSet::new() }
         };
         RegionWriter {
             layout: layout.clone(),
@@ -141,6 +152,10 @@ impl RegionWriter {
             (first / 8..).zip(crc.table()).for_each(|(at, remainder)| store(region, at, remainder));
         }
         let mut all = BTreeSet::new();
+        for id in self.layout.profiles.keys() {
+            all.extend(objects.members(*id).map(|(member, _)| ChangedEntry::Member(*id, member)));
+            all.extend(objects.groups(*id).map(|(group, ..)| ChangedEntry::Group(*id, group)));
+        }
         for (id, table) in &self.layout.tables {
             all.insert(ChangedEntry::Default(*id));
             if table.search == TableSearch::Chain {
@@ -257,48 +272,54 @@ impl RegionWriter {
         objects: &Objects,
         sink: &mut dyn CountSink,
     ) -> Result<(), RegionError> {
-        let copy = &mut self.copies[number];
+        let RegionCopy { tables, profiles, missed } = &mut self.copies[number];
         let base = number as u32 * self.layout.copy_bytes;
         let entries = || {
-            copy.missed.iter().filter_map(|change| match change {
-                ChangedEntry::Entry(id, number) => Some((*id, *number, self.layout.tables.get(id)?)),
-                ChangedEntry::Default(_) => None,
+            missed.iter().filter_map(|change| match change {
+                ChangedEntry::Entry(id, number) if self.layout.tables.contains_key(id) => Some((*id, *number)),
+                _ => None,
             })
         };
+        let table_view = |id: TableId| TableView { id, layout: &self.layout.tables[&id], region, base };
+        let profile_view = |id| ProfileView { id, layout: &self.layout.profiles[&id], region, base, objects };
+        let profile_of = |id: TableId| self.layout.tables[&id].profile.map(|(profile, _)| profile);
         // Removals come first: they make room for insertions.
-        for (id, number, layout) in entries() {
-            let table = copy.tables.get_mut(&id).expect("every table has its copy");
-            let at = TableView { id, layout, region, base };
-            if let Some(before) = table.entries.get(&number) {
-                let now = objects.entry_numbered(id, number);
-                if now.is_none_or(|(entry, handle)| {
-                    handle != before.handle || key(layout, &program.tables[id], &entry) != Some(before.key.clone())
-                }) {
-                    at.remove(table, number, sink);
+        for (id, number) in entries() {
+            let (table, at) = (tables.get_mut(&id).expect("every table has its copy"), table_view(id));
+            if at.is_outdated(table, number, program, objects) {
+                at.remove(table, number, sink);
+                if let Some(profile) = profile_of(id) {
+                    let copied = profiles.get_mut(&profile).expect("every profile has its copy");
+                    profile_view(profile).release(copied, (id, number));
                 }
             }
         }
-        for (id, number, layout) in entries() {
-            let table = copy.tables.get_mut(&id).expect("every table has its copy");
-            let at = TableView { id, layout, region, base };
+        let full_profile = |id: ProfileId| RegionError::ProfileFull { profile: program.profiles[id].name.clone() };
+        for (id, copied) in profiles.iter_mut() {
+            profile_view(*id).catch_up(copied, missed).ok_or_else(|| full_profile(*id))?;
+        }
+        for (id, number) in entries() {
+            let (table, at) = (tables.get_mut(&id).expect("every table has its copy"), table_view(id));
             if let Some((entry, handle)) = objects.entry_numbered(id, number) {
-                at.insert(table, (number, &entry, handle), program).ok_or_else(|| full(program, id))?;
+                let profile = profile_of(id).and_then(|id| Some((profile_view(id), profiles.get_mut(&id)?)));
+                at.insert(table, (number, &entry, handle), profile, program).ok_or_else(|| full(program, id))?;
             }
         }
-        let changed: BTreeSet<TableId> = entries().map(|(id, ..)| id).collect();
-        for id in changed {
-            let at = TableView { id, layout: &self.layout.tables[&id], region, base };
-            at.write_rules(&copy.tables[&id], program);
+        for (id, copied) in profiles.iter_mut() {
+            profile_view(*id).retry(copied).ok_or_else(|| full_profile(*id))?;
         }
-        for change in &copy.missed {
+        let changed: BTreeSet<TableId> = entries().map(|(id, _)| id).collect();
+        changed.into_iter().for_each(|id| table_view(id).write_rules(&tables[&id], program));
+        for change in missed.iter() {
             if let ChangedEntry::Default(id) = change
-                && let Some(layout) = self.layout.tables.get(id)
+                && self.layout.tables.contains_key(id)
             {
-                let at = TableView { id: *id, layout, region, base };
-                at.write_record(program, 0, objects.default_action(*id)).ok_or_else(|| full(program, *id))?;
+                let profile = self.layout.tables[id].profile.map(|(id, number)| (profile_view(id), number));
+                let call = objects.default_action(*id);
+                table_view(*id).write_default(program, call, profile).ok_or_else(|| full(program, *id))?;
             }
         }
-        copy.missed.clear();
+        missed.clear();
         Ok(())
     }
 
@@ -335,6 +356,16 @@ impl<'r> TableView<'r> {
         &self.region[first..first + count]
     }
 
+    /// Whether the copy has an entry with this number that is no longer there, or has another key now.
+    fn is_outdated(&self, table: &CopiedTable, number: u32, program: &Program, objects: &Objects) -> bool {
+        table.entries.get(&number).is_some_and(|before| {
+            objects.entry_numbered(self.id, number).is_none_or(|(entry, handle)| {
+                let now = key(self.layout, &program.tables[self.id], &entry);
+                handle != before.handle || now.as_ref() != Some(&before.key)
+            })
+        })
+    }
+
     /// Removes an entry, and takes its hits.
     fn remove(&self, table: &mut CopiedTable, number: u32, sink: &mut dyn CountSink) {
         let Some(entry) = table.entries.remove(&number) else { return };
@@ -357,13 +388,19 @@ impl<'r> TableView<'r> {
         &self,
         table: &mut CopiedTable,
         (number, entry, handle): (u32, &TableEntry, EntryHandle),
+        profile: Option<(ProfileView<'_>, &mut CopiedProfile)>,
         program: &Program,
     ) -> Option<()> {
-        let ActionSpec::Direct(call) = &entry.action else { return None };
         if number >= self.layout.capacity {
             return None;
         }
-        self.write_record(program, number + 1, call)?;
+        match (&entry.action, profile) {
+            (action, Some((profile, copied))) => {
+                self.write_reference(number + 1, profile.reference(copied, (self.id, number), action)?);
+            }
+            (ActionSpec::Direct(call), None) => self.write_record(program, number + 1, call)?,
+            _ => return None,
+        }
         if table.entries.contains_key(&number) {
             return Some(());
         }
@@ -392,9 +429,27 @@ impl<'r> TableView<'r> {
             WrittenKey::Rule(rank, pairs) => Some(FlatRule { rank: *rank, number: number + 1, pairs: pairs.clone() }),
             _ => None,
         };
-        let kinds = rule_elements(&program.tables[self.id].keys);
+        let kinds = rule_elements(&matched_keys(&program.tables[self.id]));
         let rules = table.entries.iter().filter_map(rule).collect();
         let _ = shape.write(self.words(shape.words()), &kinds, rules);
+    }
+
+    /// Writes the default action; `None` if the table does not have it.
+    fn write_default(
+        &self,
+        program: &Program,
+        call: &ActionCall,
+        profile: Option<(ProfileView<'_>, u32)>,
+    ) -> Option<()> {
+        let Some((profile, number)) = profile else { return self.write_record(program, 0, call) };
+        profile.write_call(number, call);
+        self.write_reference(0, number);
+        Some(())
+    }
+
+    /// Writes the record of a table with a profile.
+    fn write_reference(&self, number: u32, reference: u32) {
+        store(self.region, (self.layout.records + self.base) / 8 + number, reference.into());
     }
 
     /// Writes a record; `None` if the table does not have the action.
@@ -424,7 +479,7 @@ fn key(layout: &FlatTable, table: &Table, entry: &TableEntry) -> Option<WrittenK
         }
         (TableSearch::Rules(_), keys) => {
             let length = |value: &KeyValue| if let KeyValue::Lpm(_, length) = value { *length } else { 0 };
-            let pairs = table.keys.iter().zip(keys).map(|(key, value)| pair(key, value)).collect();
+            let pairs = matched_keys(table).into_iter().zip(keys).map(|(key, value)| pair(key, value)).collect();
             Some(WrittenKey::Rule((entry.priority, keys.iter().map(length).sum()), pairs))
         }
         _ => None,

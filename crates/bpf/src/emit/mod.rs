@@ -15,6 +15,7 @@ mod hash;
 mod order;
 mod packet;
 mod partial;
+mod profile;
 mod reason;
 mod register;
 mod scratch;

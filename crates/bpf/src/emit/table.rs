@@ -1,22 +1,23 @@
 //! Emits lookups and the actions that they select.
 
-use ir::{CounterId, Expr, Key, KeyValue, SlotId, TableId};
+use ir::{Action, CounterId, Expr, Key, KeyValue, SlotId, TableId};
 use tables::flat::{
     CHILD_BITS, CHILD_SHIFT, FlatExact, FlatPrefixes, FlatRules, HASH_MULTIPLIER, HOME_MULTIPLIER, MAX_RULES,
     NODE_BITS, NODE_WORDS, PROBES, RuleElement, UNSEARCHABLE,
 };
 
+use super::profile::NO_ACTION;
 use super::scratch::ScratchWord;
-use super::{Emitter, HandOverReason, R0, R1, R2, R3, R4};
+use super::{Emitter, HandOverReason, R0, R1, R2, R3, R4, small};
 use crate::asm::{AccessSize, Alu, Cond, Instruction, Label, Reg};
-use crate::layout::{FlatTable, TableSearch, chain, rule_elements, sign_mask};
+use crate::layout::{FlatTable, TableSearch, chain, matched_keys, rule_elements, sign_mask};
 
 impl Emitter<'_> {
     pub(super) fn table_problem(&self, table: TableId) -> Option<HandOverReason> {
         if let Some(reason) = self.layout.refused.get(&table) {
             return Some(*reason);
         }
-        self.program.tables[table].keys.iter().find_map(|key| self.expr_problem(&key.expr))
+        matched_keys(&self.program.tables[table]).into_iter().find_map(|key| self.expr_problem(&key.expr))
     }
 
     /// Applies a table that has a place in the region.
@@ -28,47 +29,39 @@ impl Emitter<'_> {
         if layout.counts.is_some() {
             self.hits.push((record, table));
         }
-        // r2 = the record
+        // r2 = the record or the call, r3 = its action
         self.load_word(R1, record);
         self.jump_if_number(Cond::Gt, R1, layout.capacity.into(), self.abort);
         self.alu(Alu::Mul, R1, (layout.record_words * 8) as i32);
         self.load_table_address(R2, layout.records);
         self.alu(Alu::Add, R2, R1);
+        let (none, end) = (self.code.label(), self.code.label());
+        if let Some((profile, _)) = layout.profile {
+            self.find_call(table, profile, none);
+        }
         self.push(Instruction::Load(AccessSize::B8, R3, R2, 0));
-        let end = self.code.label();
         let loc = self.loc;
-        for (number, called) in program.tables[table].actions.iter().enumerate() {
+        for (number, called) in (0..).zip(&program.tables[table].actions) {
             if self.is_full() {
                 return;
             }
             let (others, done) = (self.code.label(), self.code.label());
-            self.jump_if(Cond::Ne, R3, number as i32 + 1, others);
-            let called = &program.actions[called.action];
-            match called.params.iter().any(|param| self.is_wide_argument(param.slot)) {
-                true => {
-                    self.loc = called.loc;
-                    self.hand_over(HandOverReason::WideValue);
-                }
-                false => {
-                    for (at, param) in (1..).zip(&called.params) {
-                        if let Some(word) = self.read_slot(param.slot) {
-                            self.push(Instruction::Load(AccessSize::B8, R1, R2, at * 8));
-                            self.store_word(word, R1);
-                        }
-                    }
-                    self.control(called.body, done, exit);
-                }
-            }
+            // Calls are shared by tables with other lists of actions.
+            let name = if layout.profile.is_some() { called.action.as_u32() } else { number };
+            self.jump_if(Cond::Ne, R3, name as i32 + 1, others);
+            self.call(&program.actions[called.action], done, exit);
             self.bind(done);
-            if let Some(word) = action.and_then(|slot| self.read_slot(slot)) {
-                self.store_imm(word, number as i32);
-            }
+            self.note_action(action, number.into());
             self.jump(end);
             self.bind(others);
             self.loc = loc;
         }
         // No record has another action, unless the region is not as it was left.
         self.jump(self.abort);
+        if layout.profile.is_some() {
+            self.bind(none);
+            self.note_action(action, NO_ACTION);
+        }
         self.bind(end);
         if let Some(word) = hit.and_then(|slot| self.read_slot(slot)) {
             let is_miss = self.code.label();
@@ -80,6 +73,35 @@ impl Emitter<'_> {
         }
     }
 
+    /// Runs an action with the arguments behind the word to which r2 points.
+    fn call(&mut self, called: &Action, done: Label, exit: Label) {
+        if called.params.iter().any(|param| self.is_wide_argument(param.slot)) {
+            self.loc = called.loc;
+            return self.hand_over(HandOverReason::WideValue);
+        }
+        for (at, param) in (1..).zip(&called.params) {
+            if let Some(word) = self.read_slot(param.slot) {
+                self.push(Instruction::Load(AccessSize::B8, R1, R2, at * 8));
+                self.store_word(word, R1);
+            }
+        }
+        self.control(called.body, done, exit);
+    }
+
+    /// Stores the number of the action that ran, if it is asked for.
+    fn note_action(&mut self, to: Option<SlotId>, number: u64) {
+        if let Some((slot, word)) = to.and_then(|slot| Some((slot, self.read_slot(slot)?))) {
+            let number = number & u64::MAX.checked_shr(64 - self.program.slots[slot].width).unwrap_or(0);
+            match small(number) {
+                Some(number) => self.store_imm(word, number),
+                None => {
+                    self.number(R1, number);
+                    self.store_word(word, R1);
+                }
+            }
+        }
+    }
+
     /// Whether an argument of more than 64 bits is read.
     fn is_wide_argument(&self, slot: SlotId) -> bool {
         self.program.slots[slot].width > 64 && self.usage.slots_read.contains(&slot)
@@ -88,7 +110,7 @@ impl Emitter<'_> {
     /// Looks the key up and stores the number of the record.
     fn search(&mut self, table: TableId, layout: &FlatTable, record: ScratchWord) {
         self.store_imm(record, 0);
-        let words = self.spill_all(self.program.tables[table].keys.iter().map(|key| &key.expr));
+        let words = self.spill_all(matched_keys(&self.program.tables[table]).into_iter().map(|key| &key.expr));
         match layout.search {
             TableSearch::None => {}
             TableSearch::Chain => self.compare_entries(table, &words, record),
@@ -194,7 +216,7 @@ impl Emitter<'_> {
         key: &[ScratchWord],
         record: ScratchWord,
     ) {
-        let keys = &self.program.tables[table].keys;
+        let keys = matched_keys(&self.program.tables[table]);
         for (element, word) in keys.iter().zip(key).filter(|(element, _)| sign_mask(element) != 0) {
             self.load_word(R1, *word);
             self.number(R2, sign_mask(element));
@@ -210,7 +232,7 @@ impl Emitter<'_> {
         self.bind(again);
         self.push(Instruction::Load(AccessSize::B8, R1, R2, 0));
         self.jump_if(Cond::Eq, R1, 0, end);
-        for ((at, word), kind) in (0..).zip(key).zip(rule_elements(keys)) {
+        for ((at, word), kind) in (0..).zip(key).zip(rule_elements(&keys)) {
             let [low, high] = [8 + 16 * at, 16 + 16 * at];
             self.load_word(R4, *word);
             match kind {

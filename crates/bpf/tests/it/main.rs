@@ -8,6 +8,7 @@ mod kernel;
 mod machine;
 mod order;
 mod partial;
+mod profiles;
 mod programs;
 mod region;
 mod rig;

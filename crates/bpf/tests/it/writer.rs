@@ -193,30 +193,33 @@ struct Nobody;
 
 impl CountSink for Nobody {}
 
-#[test]
-fn a_packet_sees_all_changes_of_an_update_or_none() {
+/// Runs a packet in two threads while `write` makes numbered changes. The packet is given two numbers, of one update.
+pub fn all_changes_or_none(
+    program: &Program,
+    write: impl Fn(&Program, &mut Objects, u64),
+    packet: &[u8],
+    numbers: impl Fn(&[u8]) -> [u32; 2] + Sync,
+) {
     const UPDATES: u64 = 3000;
-    let program = two_tables();
-    let pipeline = v1model::kernel_pipeline(&program).expect("a v1model program");
-    let compiled = bpf::compile(&program, &pipeline, KernelOptions { cpus: CPUS, ports: 8 }).expect("it is small");
+    let pipeline = v1model::kernel_pipeline(program).expect("a v1model program");
+    let compiled = bpf::compile(program, &pipeline, KernelOptions { cpus: CPUS, ports: 8 }).expect("it is small");
     let region: Vec<AtomicU64> = (0..compiled.layout.bytes() / 8).map(|_| AtomicU64::new(0)).collect();
     for port in 0..8 {
         bpf::set_port(&compiled.layout, &region, port, PortState::Fast { device: port, max_frame: 1514 }, true);
     }
-    let mut objects = Objects::new(&program);
+    let mut objects = Objects::new(program);
     let mut writer = RegionWriter::new(&compiled.layout, rig::wait_for_packet);
-    objects.insert(exact(&program).0, exact_entry(&program, 7, 0)).expect("there is room");
-    objects.insert(prefixes(&program).0, prefix_entry(&program, 0, 0, 0)).expect("there is room");
-    writer.fill(&region, &program, &objects).expect("the entries fit");
+    write(program, &mut objects, 0);
+    writer.fill(&region, program, &objects).expect("the entries fit");
     objects.record_changes();
     let (code, is_done) = (compiled.encode(&links(0), true).expect("code"), AtomicBool::new(false));
     let seen: Vec<u64> = std::thread::scope(|scope| {
         let run = |cpu| {
-            let (region, code, is_done, layout) = (&region, &code, &is_done, &compiled.layout);
+            let (region, code, is_done, layout, numbers) = (&region, &code, &is_done, &compiled.layout, &numbers);
             scope.spawn(move || {
                 let (mut last, mut different) = (0, 0);
                 while !is_done.load(Ordering::Relaxed) {
-                    let mut packet = packet(7);
+                    let mut packet = packet.to_vec();
                     let environment = Environment { links: links(0), region, devices: 8, sockets: 1, cpu, time_ns: 0 };
                     let outcome = machine::run(code, &mut packet, environment).expect("no fault");
                     if matches!(outcome.redirect, Some((MapRef::Sockets, _))) {
@@ -235,14 +238,27 @@ fn a_packet_sees_all_changes_of_an_update_or_none() {
         };
         let threads = [run(0), run(1)];
         for number in 1..=UPDATES {
-            objects.modify(exact(&program).0, exact_entry(&program, 7, number)).expect("it is there");
-            objects.modify(prefixes(&program).0, prefix_entry(&program, 0, 0, number)).expect("it is there");
+            write(program, &mut objects, number);
             let changes = objects.take_changes();
             // A thread may be suspended in the middle of a packet.
-            while writer.update(&region, &program, &objects, &changes, &mut Nobody).is_err() {}
+            while writer.update(&region, program, &objects, &changes, &mut Nobody).is_err() {}
         }
         is_done.store(true, Ordering::Relaxed);
         threads.map(|thread| thread.join().expect("no panic")).to_vec()
     });
     assert!(seen.iter().sum::<u64>() > 10, "packets ran beside the updates: {seen:?}");
+}
+
+#[test]
+fn a_packet_sees_all_changes_of_an_update_or_none() {
+    let write = |program: &Program, objects: &mut Objects, number| {
+        let entries = [
+            (exact(program).0, exact_entry(program, 7, number)),
+            (prefixes(program).0, prefix_entry(program, 0, 0, number)),
+        ];
+        for (table, entry) in entries {
+            objects.insert(table, entry.clone()).or_else(|_| objects.modify(table, entry)).expect("there is room");
+        }
+    };
+    all_changes_or_none(&two_tables(), write, &packet(7), numbers);
 }

@@ -2,19 +2,25 @@
 
 use std::collections::BTreeSet;
 
-use ir::{CounterId, TableId};
+use ir::{CounterId, ProfileId, TableId};
 
 use super::control::ControlChange;
 use super::{CounterValue, EntryHandle, Objects, TableEntry, ViewRole};
 use crate::tables::Handle;
 
-/// The part of a table that a write changed. The table has its present value.
+/// The part of a table, or of an action profile, that a write changed. The objects have its present value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ChangedEntry {
     /// The default action was set.
     Default(TableId),
     /// The entry with this number was added, replaced or removed.
     Entry(TableId, u32),
+    /// The member with this id was added, modified or removed.
+    Member(ProfileId, u32),
+    /// The group with this id was added, modified or removed.
+    Group(ProfileId, u32),
+    /// The port went up or down. Recorded for programs with action profiles, whose groups may watch it.
+    Port(u32),
 }
 
 impl Objects {
@@ -46,6 +52,15 @@ impl Objects {
                 changes.insert(ChangedEntry::Entry(*table, handle.0));
             }
             ControlChange::Default(table, _) => _ = changes.insert(ChangedEntry::Default(*table)),
+            ControlChange::InsertMember(profile, id, _)
+            | ControlChange::ModifyMember(profile, id, _)
+            | ControlChange::DeleteMember(profile, id) => _ = changes.insert(ChangedEntry::Member(*profile, *id)),
+            ControlChange::InsertGroup(profile, id, ..)
+            | ControlChange::ModifyGroup(profile, id, _)
+            | ControlChange::DeleteGroup(profile, id) => _ = changes.insert(ChangedEntry::Group(*profile, *id)),
+            ControlChange::Port(port, _) if !writer.latest().profiles.is_empty() => {
+                changes.insert(ChangedEntry::Port(*port));
+            }
             _ => {}
         }
     }

@@ -263,6 +263,11 @@ impl Objects {
         }
     }
 
+    /// Whether a port is up, for groups whose members watch ports.
+    pub fn is_port_up(&self, port: u32) -> bool {
+        !self.control().down.contains(&port)
+    }
+
     /// Returns the checksum and hash algorithms.
     pub fn algorithms(&self) -> &Algorithms {
         &self.control().algorithms

@@ -6,16 +6,20 @@
 //! [`FlatExact::lookup`], [`FlatPrefixes::lookup`] and [`FlatRules::lookup`] are the reference for the generated
 //! lookups.
 //!
+//! [`FlatChoices`] selects one of several numbers by a hash.
+//!
 //! A table maps keys to *numbers* from 1 on. 0 means that no entry matches, so that the record of a miss can lie in
 //! front of the records of the entries.
 //!
 //! Writers change words one by one. A reader that runs at the same time finds only numbers that were in the table,
 //! but may miss an entry that is being moved: readers that must not need two copies of the table.
 
+mod choices;
 mod exact;
 mod prefixes;
 mod rules;
 
+pub use choices::{BLOCK_SIZE_BITS, ChoiceWriter, FlatChoices, MAX_CHOICES};
 pub use exact::{FlatExact, HASH_MULTIPLIER, HOME_MULTIPLIER, PROBES};
 pub use prefixes::{CHILD_BITS, CHILD_SHIFT, FlatPrefixes, NODE_BITS, NODE_WORDS, PrefixWriter};
 pub use rules::{FlatRule, FlatRules, MAX_RULES, RuleElement, UNSEARCHABLE};
