@@ -20,11 +20,13 @@ pub(crate) fn keeps_headers(program: &Program, pipeline: &KernelPipeline, usage:
         bodies.next().filter(|_| bodies.next().is_none())
     };
     let (parser, deparser) = (of_kind(&|body| body.kind == BodyKind::Parser), of_kind(&emits));
-    let (Some(parser), Some(deparser)) = (parser, deparser) else { return false };
-    if runs().next() != Some(parser) {
-        return false;
-    }
-    let Some(order) = emitted(&program.bodies[deparser]) else { return false };
+    let Some(parser) = parser.filter(|parser| runs().next() == Some(*parser)) else { return false };
+    let order = match deparser {
+        Some(deparser) => emitted(&program.bodies[deparser]),
+        None if usage.bodies.iter().any(|body| emits(&program.bodies[*body])) => None,
+        None => Some(BTreeMap::new()),
+    };
+    let Some(order) = order else { return false };
     let changes = |op: &Op| match op {
         Op::SetValid(HeaderRef::Header(header))
         | Op::SetInvalid(HeaderRef::Header(header))

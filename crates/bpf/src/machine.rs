@@ -18,8 +18,14 @@ const STACK: u64 = 2 << 40;
 const PACKET: u64 = 3 << 40;
 const REGION: u64 = 4 << 40;
 const MAPS: u64 = 5 << 40;
-/// The eight bytes in front of the packet.
-const META: u64 = PACKET - 8;
+/// Distance of the packet's addresses before and after its start moved, so that old pointers are found.
+const MOVE: u64 = 1 << 32;
+/// Number of bytes in front of a frame: those that the kernel reserves for XDP, less those that it needs for itself.
+pub const HEADROOM: usize = 256 - 40;
+/// Minimum number of bytes of a frame whose start moves.
+const MIN_FRAME: usize = 14;
+/// Content of the headroom.
+const HEADROOM_BYTE: u8 = 0xa5;
 const SPACE: u64 = !((1 << 40) - 1);
 const STACK_BYTES: usize = 512;
 
@@ -87,7 +93,11 @@ pub enum MachineFault {
 
 struct MachineRun<'r> {
     environment: Environment<'r>,
-    packet: &'r mut [u8],
+    packet: &'r mut Vec<u8>,
+    /// The address of the packet.
+    start: u64,
+    /// Number of bytes in front of the packet.
+    room: usize,
     stack: [u8; STACK_BYTES],
     registers: [Option<u64>; 11],
     redirect: Option<(MapRef, u32)>,
@@ -99,11 +109,20 @@ struct MachineRun<'r> {
 ///
 /// # Errors
 /// [`MachineFault`]. The packet and the region may have been changed.
-pub fn run(program: &[u64], packet: &mut [u8], environment: Environment<'_>) -> Result<RunOutcome, MachineFault> {
+pub fn run(program: &[u64], packet: &mut Vec<u8>, environment: Environment<'_>) -> Result<RunOutcome, MachineFault> {
     let mut registers = [None; 11];
     (registers[1], registers[10]) = (Some(CONTEXT), Some(STACK + STACK_BYTES as u64));
-    let mut run =
-        MachineRun { environment, packet, stack: [0; STACK_BYTES], registers, redirect: None, meta: None, at: 0 };
+    let mut run = MachineRun {
+        environment,
+        packet,
+        start: PACKET,
+        room: HEADROOM,
+        stack: [0; STACK_BYTES],
+        registers,
+        redirect: None,
+        meta: None,
+        at: 0,
+    };
     for steps in 1..=FUEL {
         let word = *program.get(run.at).ok_or(MachineFault::NoInstruction { at: run.at })?;
         if let Some(verdict) = run.step(Parts::of(word), program)? {
@@ -180,6 +199,7 @@ impl MachineRun<'_> {
                 self.meta = Some(0);
                 0
             }
+            uapi::ADJUST_HEAD if self.get(1)? == CONTEXT && self.meta.is_none() => self.adjust_head(self.get(2)?),
             uapi::REDIRECT_MAP => {
                 let (map, key, flags) = (self.get(1)?, self.get(2)? as u32, self.get(3)?);
                 let (map, entries) = match map {
@@ -194,6 +214,27 @@ impl MachineRun<'_> {
         };
         self.registers[1..=5].fill(None);
         self.set(0, result)
+    }
+
+    /// Moves the start of the packet by a signed number of bytes, and returns 0; or returns an error and changes
+    /// nothing. All pointers to the packet become invalid, as for the verifier.
+    fn adjust_head(&mut self, by: u64) -> u64 {
+        // The kernel takes 32 bits.
+        let by = by as u32 as i32;
+        let (amount, length) = (by.unsigned_abs() as usize, self.packet.len());
+        let is_refused = if by < 0 { amount > self.room } else { amount > length };
+        self.start += MOVE;
+        if is_refused || length as i64 - i64::from(by) < MIN_FRAME as i64 {
+            return (-22i64).cast_unsigned();
+        }
+        if by < 0 {
+            self.packet.splice(0..0, std::iter::repeat_n(HEADROOM_BYTE, amount));
+            self.room -= amount;
+        } else {
+            self.packet.drain(..amount);
+            self.room += amount;
+        }
+        0
     }
 
     fn big_endian(&mut self, parts: Parts) -> Result<(), MachineFault> {
@@ -239,9 +280,9 @@ impl MachineRun<'_> {
         if address & SPACE == CONTEXT {
             // The kernel turns loads of these two 32-bit fields into loads of pointers.
             return match (address - CONTEXT, bytes) {
-                (0, 4) => Ok(PACKET),
-                (4, 4) => Ok(PACKET + self.packet.len() as u64),
-                (8, 4) if self.meta.is_some() => Ok(META),
+                (0, 4) => Ok(self.start),
+                (4, 4) => Ok(self.start + self.packet.len() as u64),
+                (8, 4) if self.meta.is_some() => Ok(self.start - 8),
                 (16, 4) => Ok(0),
                 _ => Err(MachineFault::Memory { at: self.at, address, bytes }),
             };
@@ -250,7 +291,7 @@ impl MachineRun<'_> {
             let word = self.region_word(address, bytes)?.load(Ordering::Relaxed);
             return Ok(word >> (address % 8 * 8) & (u64::MAX >> (64 - bytes * 8)));
         }
-        let memory = if address & SPACE == STACK { &self.stack[..] } else { &*self.packet };
+        let memory = if address & SPACE == STACK { &self.stack[..] } else { self.packet.as_slice() };
         let range = self.range(address, bytes, memory.len())?;
         let mut value = [0; 8];
         value[..bytes as usize].copy_from_slice(&memory[range]);
@@ -266,12 +307,12 @@ impl MachineRun<'_> {
             return Ok(());
         }
         let length = if address & SPACE == STACK { STACK_BYTES } else { self.packet.len() };
-        if (address, bytes) == (META, 8) && self.meta.is_some() {
+        if (address, bytes) == (self.start - 8, 8) && self.meta.is_some() {
             self.meta = Some(value);
             return Ok(());
         }
         let range = self.range(address, bytes, length)?;
-        let memory = if address & SPACE == STACK { &mut self.stack[..] } else { &mut *self.packet };
+        let memory = if address & SPACE == STACK { &mut self.stack[..] } else { self.packet.as_mut_slice() };
         memory[range].copy_from_slice(&value.to_le_bytes()[..bytes as usize]);
         Ok(())
     }
@@ -282,7 +323,8 @@ impl MachineRun<'_> {
         if address & SPACE != STACK && address & SPACE != PACKET {
             return Err(fault);
         }
-        let first = (address & !SPACE) as usize;
+        let start = if address & SPACE == STACK { STACK } else { self.start };
+        let first = address.checked_sub(start).ok_or(fault)? as usize;
         let end = first + bytes as usize;
         if end > length { Err(fault) } else { Ok(first..end) }
     }

@@ -4,6 +4,8 @@
 pub const KTIME_GET_NS: i32 = 5;
 /// `bpf_get_smp_processor_id`
 pub const GET_SMP_PROCESSOR_ID: i32 = 8;
+/// `bpf_xdp_adjust_head`
+pub const ADJUST_HEAD: i32 = 44;
 /// `bpf_redirect_map`
 pub const REDIRECT_MAP: i32 = 51;
 /// `bpf_xdp_adjust_meta`

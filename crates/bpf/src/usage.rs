@@ -34,7 +34,12 @@ pub(crate) struct Usage {
     pub reads_time: bool,
     /// Whether every packet leaves with the headers that it came with.
     pub keeps_headers: bool,
+    /// Whether packets that leave with other headers stay in the kernel.
+    pub moves_headers: bool,
 }
+
+/// Maximum size of all headers that a program emits in bytes, if it moves them. It bounds the code.
+const MAX_MOVED_BYTES: u32 = 4000;
 
 impl Usage {
     pub fn new(program: &Program, pipeline: &KernelPipeline) -> Usage {
@@ -61,6 +66,12 @@ impl Usage {
         let bodies = usage.bodies.iter().map(|body| &program.bodies[*body]);
         usage.changed_by_deparser = bodies.filter(|body| emits(body)).flat_map(changed_headers).collect();
         usage.keeps_headers = keeps_headers(program, pipeline, &usage);
+        let emitted = usage.bodies.iter().flat_map(|body| ops(&program.bodies[*body])).filter_map(|op| match op {
+            Op::Emit(HeaderRef::Header(header)) => Some(program.layout(*header).fixed_bits() / 8),
+            _ => None,
+        });
+        let bytes: u32 = emitted.fold(0, u32::saturating_add);
+        usage.moves_headers = !usage.keeps_headers && bytes <= MAX_MOVED_BYTES;
         usage
     }
 

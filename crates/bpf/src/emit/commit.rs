@@ -6,8 +6,8 @@ use ir::HeaderId;
 
 use super::packet::{MAX_PARSED_BYTES, PLACE_MASK};
 use super::scratch::ScratchWord;
-use super::{CONTEXT, Emitter, HandOverReason, PACKET, PACKET_END, R0, R1, R2, R3, R4};
-use crate::asm::{AccessSize, Alu, Cond, Instruction, MapRef, Reg};
+use super::{CONTEXT, Emitter, HandOverReason, PACKET, R0, R1, R2, R3, R4};
+use crate::asm::{AccessSize, Alu, Cond, Instruction, Label, MapRef, Reg};
 use crate::uapi;
 
 /// The state of a port in the region: the index of its device plus 1, [`PORT_RECEIVES`], and above 32 bits the maximum
@@ -19,8 +19,10 @@ pub(crate) const PORT_RECEIVES: u64 = 1 << 31;
 impl Emitter<'_> {
     /// Ends the first phase of a packet that passed all steps. The checks here are the last that can hand over.
     pub(super) fn leave(&mut self) {
-        // The outgoing headers are the incoming ones, in place.
-        if !self.usage.keeps_headers {
+        if self.usage.moves_headers {
+            self.measure_outgoing();
+        } else if !self.usage.keeps_headers {
+            // The outgoing headers are the incoming ones, in place.
             self.load_word(R1, ScratchWord::OUT);
             self.load_word(R2, ScratchWord::CURSOR);
             self.hand_over_if(Cond::Ne, R1, R2, HandOverReason::HeaderLayout);
@@ -33,7 +35,7 @@ impl Emitter<'_> {
         self.push(Instruction::Load(AccessSize::B8, R1, R2, 0));
         self.alu(Alu::Mov, R2, R1);
         self.alu(Alu::Rsh, R2, PORT_LENGTH_SHIFT);
-        self.load_word(R3, ScratchWord::LENGTH);
+        self.load_word(R3, self.sent_length());
         self.jump_if(Cond::Gt, R3, R2, self.slow);
         self.push(Instruction::Alu32(Alu::And, R1, i32::MAX.into()));
         self.push(Instruction::Alu32(Alu::Sub, R1, 1.into()));
@@ -47,10 +49,17 @@ impl Emitter<'_> {
         let effects = self.code.label();
         self.jump(effects);
         self.bind(self.forward);
+        if self.usage.moves_headers {
+            let is_in_place = self.code.label();
+            self.jump_if_in_place(is_in_place);
+            self.move_headers();
+            self.jump(effects);
+            self.bind(is_in_place);
+        }
         self.store_fields();
         self.jump(effects);
         self.bind(effects);
-        // r4 = the length, for all counts
+        // r4 = the length as received, for all counts but those of the outgoing packet
         self.load_word(R4, ScratchWord::LENGTH);
         self.count_received();
         self.count_pending();
@@ -102,18 +111,11 @@ impl Emitter<'_> {
             let (valid, place) = self.scratch.headers[&header];
             self.load_word(R1, valid);
             self.jump_if(Cond::Eq, R1, 0, is_not_sent);
-            // A valid header that was never extracted is not emitted, or the packet would have been handed over. All
-            // others are emitted, as the emitted headers are all bytes that the parser consumed.
+            // A valid header that was never extracted is not emitted, or headers would be moved. All others are
+            // emitted, as the emitted headers are all bytes that the parser consumed.
             self.load_word(R0, place);
             self.jump_if(Cond::Eq, R0, 0, is_not_sent);
-            // The verifier does not know what the parser has checked.
-            self.alu(Alu::Sub, R0, 1);
-            self.alu(Alu::And, R0, PLACE_MASK);
-            self.alu(Alu::Mov, R2, PACKET);
-            self.alu(Alu::Add, R2, R0);
-            self.alu(Alu::Mov, R0, R2);
-            self.alu(Alu::Add, R0, (self.program.layout(header).fixed_bits() / 8) as i32);
-            self.jump_if(Cond::Gt, R0, PACKET_END, self.abort);
+            self.point_at(self.program.layout(header).fixed_bits() / 8, self.abort);
             for field in fields {
                 let word = self.scratch.fields[&(header, field)];
                 self.load_word(R1, word);
@@ -121,6 +123,16 @@ impl Emitter<'_> {
             }
             self.bind(is_not_sent);
         }
+    }
+
+    /// Loads the address of a place, which r0 has plus 1, to r2. Jumps unless the packet has this many bytes there: the
+    /// verifier does not know what the parser has checked.
+    pub(super) fn point_at(&mut self, bytes: u32, otherwise: Label) {
+        self.alu(Alu::Sub, R0, 1);
+        self.alu(Alu::And, R0, PLACE_MASK);
+        self.alu(Alu::Mov, R2, PACKET);
+        self.alu(Alu::Add, R2, R0);
+        self.check_bytes(R2, bytes as i32, otherwise);
     }
 
     /// Adds a packet of r4 bytes to the two words at a register.
@@ -215,6 +227,9 @@ impl Emitter<'_> {
     fn send(&mut self) {
         self.load_word(R1, ScratchWord::PORT);
         self.jump_if(Cond::Ge, R1, self.layout.options.ports as i32, self.abort);
+        if self.usage.moves_headers {
+            self.load_word(R4, ScratchWord::SENT_LENGTH);
+        }
         self.add_at(R1, self.layout.sent);
         self.load_word(R2, ScratchWord::DEVICE);
         self.leave_epoch();
@@ -226,7 +241,7 @@ impl Emitter<'_> {
         self.jump_if(Cond::Eq, R0, uapi::XDP_REDIRECT, is_redirected);
         self.load_word(R1, ScratchWord::PORT);
         self.jump_if(Cond::Ge, R1, self.layout.options.ports as i32, is_redirected);
-        self.load_word(R4, ScratchWord::LENGTH);
+        self.load_word(R4, self.sent_length());
         self.add_at(R1, self.layout.unsent);
         self.alu(Alu::Mov, R0, uapi::XDP_ABORTED);
         self.bind(is_redirected);

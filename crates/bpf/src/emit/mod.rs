@@ -12,6 +12,7 @@ mod body;
 mod commit;
 mod expr;
 mod hash;
+mod headers;
 mod order;
 mod packet;
 mod partial;
@@ -32,6 +33,7 @@ use crate::usage::Usage;
 use crate::{KernelOptions, KernelPipeline, uapi};
 pub(crate) use commit::{PORT_LENGTH_SHIFT, PORT_RECEIVES};
 pub(crate) use hash::{CRC_TABLE_WORDS, Crc};
+use headers::EmitSite;
 pub use order::{HAND_OVER_MARK, MAX_FOLLOWED};
 pub use reason::HandOverReason;
 use register::RegisterSite;
@@ -108,15 +110,30 @@ pub fn compile(
     if program.has_rows() || program.tables.values().any(|table| table.waits_for_entries()) {
         return Err(Unsupported::Elsewhere);
     }
-    let usage = Usage::new(program, pipeline);
+    let mut usage = Usage::new(program, pipeline);
+    match compile_used(program, pipeline, options, &usage) {
+        Err(Unsupported::Code(_)) if usage.moves_headers => {
+            usage.moves_headers = false;
+            compile_used(program, pipeline, options, &usage)
+        }
+        done => done,
+    }
+}
+
+fn compile_used(
+    program: &Program,
+    pipeline: &KernelPipeline,
+    options: KernelOptions,
+    usage: &Usage,
+) -> Result<KernelCode, Unsupported> {
     // The first emission finds the number of words that are needed.
-    let trial = RegionLayout::new(program, &usage, options, MAX_SCRATCH_WORDS)?;
-    let mut emitter = Emitter::new(program, pipeline, &usage, &trial, Scratch::new(program, &usage));
+    let trial = RegionLayout::new(program, usage, options, MAX_SCRATCH_WORDS)?;
+    let mut emitter = Emitter::new(program, pipeline, usage, &trial, Scratch::new(program, usage));
     emitter.emit_all()?;
     let words = emitter.scratch_words()?;
     let scratch = emitter.scratch.again();
-    let layout = RegionLayout::new(program, &usage, options, words)?;
-    let mut emitter = Emitter::new(program, pipeline, &usage, &layout, scratch);
+    let layout = RegionLayout::new(program, usage, options, words)?;
+    let mut emitter = Emitter::new(program, pipeline, usage, &layout, scratch);
     emitter.emit_all()?;
     if !emitter.scratch.fits(words) {
         return Err(Unsupported::Code(LocId::from_u32(0)));
@@ -148,6 +165,10 @@ struct Emitter<'p> {
     hits: Vec<(ScratchWord, TableId)>,
     /// Pending writes of registers, in the order of the program.
     register_sites: Vec<RegisterSite>,
+    /// The places at which headers are emitted.
+    emits: Vec<EmitSite>,
+    /// The size of the valid headers after the parser in bits, if egress needs it.
+    measured: Option<ScratchWord>,
     /// Number of bytes that the parser has consumed at this place.
     cursor: u32,
     /// Number of words for spilled values in use.
@@ -183,6 +204,8 @@ impl<'p> Emitter<'p> {
             counts: Vec::new(),
             hits: Vec::new(),
             register_sites: Vec::new(),
+            emits: Vec::new(),
+            measured: None,
             cursor: 0,
             spilled: 0,
             loc: LocId::from_u32(0),
@@ -353,12 +376,8 @@ impl<'p> Emitter<'p> {
             }
             Step::ErrorTo(slot) => self.copy_word(slot, ScratchWord::ERROR),
             Step::LengthTo(slot) => self.copy_word(slot, ScratchWord::LENGTH),
-            Step::Measure => {}
-            // If headers may change, egress sees another length, which the deparser alone decides.
-            Step::PresentLengthTo(slot) if self.read_slot(slot).is_some() && !self.usage.keeps_headers => {
-                self.hand_over(HandOverReason::HeaderLayout);
-            }
-            Step::PresentLengthTo(slot) => self.copy_word(slot, ScratchWord::LENGTH),
+            Step::Measure => self.measure_headers(),
+            Step::PresentLengthTo(slot) => self.present_length_to(slot),
             Step::StopUnless(slot, value) => self.stop_unless(slot, value),
             Step::DropIf(slot, value) => {
                 let stays = self.code.label();

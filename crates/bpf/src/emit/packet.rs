@@ -5,6 +5,7 @@
 
 use ir::{Expr, HeaderId, HeaderRef, HeaderType, LValue, Op};
 
+use super::headers::{EmitSite, MOVED};
 use super::scratch::ScratchWord;
 use super::{Emitter, HandOverReason, PACKET, PACKET_END, R0, R1, R3};
 use crate::asm::{AccessSize, Alu, Cond, Instruction, Reg};
@@ -15,7 +16,7 @@ pub(super) const MAX_PARSED_BYTES: u32 = 500;
 pub(super) const PLACE_MASK: i32 = 0x3ff;
 
 /// Returns the position of a field in bits from the start of its header.
-fn field_start(ty: &HeaderType, field: u32) -> u32 {
+pub(super) fn field_start(ty: &HeaderType, field: u32) -> u32 {
     ty.fields[..field as usize].iter().map(|field| field.width).sum()
 }
 
@@ -27,11 +28,11 @@ pub(super) fn is_narrow_field(ty: &HeaderType, field: u32) -> bool {
 
 /// The bytes that bits of the packet touch.
 #[derive(Clone, Copy)]
-struct Bytes {
-    first: u32,
-    count: u32,
+pub(super) struct Bytes {
+    pub first: u32,
+    pub count: u32,
     /// Number of bits behind the last one.
-    tail: u32,
+    pub tail: u32,
 }
 
 impl Bytes {
@@ -42,7 +43,7 @@ impl Bytes {
     }
 
     /// Returns the accesses that cover the bytes, from the first on: offset and size.
-    fn accesses(self) -> Vec<(u32, AccessSize)> {
+    pub(super) fn accesses(self) -> Vec<(u32, AccessSize)> {
         let (mut at, mut all) = (self.first, Vec::new());
         while at < self.first + self.count {
             let left = self.first + self.count - at;
@@ -198,7 +199,7 @@ impl<'p> Emitter<'p> {
         self.store_word(self.scratch.headers[to].0, R1);
     }
 
-    /// Emits a header: it must lie in the packet where the outgoing packet has it.
+    /// Emits a header: compares its place with the one that it has in the outgoing packet.
     pub(super) fn emit_header(&mut self, header: &HeaderRef) {
         let HeaderRef::Header(header) = header else { return };
         if self.usage.keeps_headers {
@@ -210,7 +211,17 @@ impl<'p> Emitter<'p> {
         self.jump_if(Cond::Eq, R1, 0, is_not_sent);
         self.load_word(R1, place);
         self.load_word(R0, ScratchWord::OUT);
-        self.hand_over_if(Cond::Ne, R1, R0, HandOverReason::HeaderLayout);
+        if self.usage.moves_headers {
+            let site = EmitSite { place: self.scratch.pending_word(), header: *header, loc: self.loc };
+            let is_in_place = self.code.label();
+            self.store_word(site.place, R0);
+            self.emits.push(site);
+            self.jump_if(Cond::Eq, R1, R0, is_in_place);
+            self.alu(Alu::Or, R0, MOVED);
+            self.bind(is_in_place);
+        } else {
+            self.hand_over_if(Cond::Ne, R1, R0, HandOverReason::HeaderLayout);
+        }
         self.alu(Alu::Add, R0, (self.program.layout(*header).fixed_bits() / 8) as i32);
         self.store_word(ScratchWord::OUT, R0);
         self.bind(is_not_sent);

@@ -19,7 +19,7 @@ impl ScratchWord {
     pub const LENGTH: ScratchWord = ScratchWord(1);
     /// Number of bytes that the parser consumed, plus 1.
     pub const CURSOR: ScratchWord = ScratchWord(2);
-    /// Number of bytes of headers that the deparser emitted, plus 1.
+    /// Number of bytes of headers that the deparser emitted, plus 1; and [`super::headers::MOVED`].
     pub const OUT: ScratchWord = ScratchWord(3);
     /// The parser's error.
     pub const ERROR: ScratchWord = ScratchWord(4);
@@ -31,7 +31,9 @@ impl ScratchWord {
     pub const DEVICE: ScratchWord = ScratchWord(7);
     /// The time of arrival in microseconds, if the program reads a time.
     pub const TIME: ScratchWord = ScratchWord(8);
-    const FIRST: u32 = 9;
+    /// Length of the outgoing packet in bytes, in programs that move headers.
+    pub const SENT_LENGTH: ScratchWord = ScratchWord(9);
+    const FIRST: u32 = 10;
 
     /// Returns the offset in bytes.
     pub fn offset(self) -> i16 {

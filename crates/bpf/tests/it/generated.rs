@@ -1,6 +1,6 @@
 //! Random programs, entries and packets. `BPF_FUZZ_FROM` and `BPF_FUZZ_COUNT` choose the seeds of a longer run. The
 //! programs have what compiled code does itself, so that few packets are handed over: nested expressions of all widths,
-//! branches, tables, counts, registers, checksums, hashes and drops.
+//! branches, tables, counts, registers, checksums, hashes, drops, and headers that are added, removed and moved.
 
 use std::fmt::Write;
 
@@ -17,7 +17,7 @@ use crate::rig::{self, PORTS, Rig, Ways};
 const PLACES: [(u32, &[&str]); 9] = [
     (3, &["hdr.a.three", "meta.three"]),
     (5, &["hdr.a.five"]),
-    (8, &["hdr.a.eight", "hdr.b.eight", "meta.eight"]),
+    (8, &["hdr.a.eight", "hdr.b.eight", "hdr.c.eight", "meta.eight"]),
     (13, &["hdr.b.thirteen", "meta.thirteen"]),
     (16, &["hdr.a.sixteen", "meta.sixteen"]),
     (32, &["hdr.a.word", "hdr.b.word", "meta.word"]),
@@ -30,7 +30,7 @@ const HEAD: &str = "#include <core.p4>
 #include <v1model.p4>
 header a_t { bit<8> eight; bit<3> three; bit<5> five; bit<16> sixteen; bit<32> word; bit<48> mac; bit<64> long; }
 header b_t { bit<59> odd; bit<13> thirteen; bit<8> eight; bit<32> word; }
-struct headers { a_t a; b_t b; }
+struct headers { a_t a; b_t b; a_t c; }
 struct metadata {
     bit<3> three; bit<8> eight; bit<13> thirteen; bit<16> sixteen; bit<32> word; bit<48> mac; bit<64> long;
 }
@@ -115,7 +115,7 @@ impl Generator {
     fn condition(&mut self, depth: u32) -> String {
         let kind = if depth == 0 { self.rng.below(2) } else { self.rng.below(6) };
         match kind {
-            0 => "hdr.b.isValid()".to_owned(),
+            0 => self.rng.pick(&[(2, "hdr.b.isValid()"), (1, "hdr.c.isValid()")]).to_owned(),
             1..=3 => {
                 let (width, below) = (self.any_width(), depth.saturating_sub(1));
                 let op = self.rng.pick(&[(2, "=="), (1, "!="), (2, "<"), (1, "<="), (1, ">"), (1, ">=")]);
@@ -134,7 +134,7 @@ impl Generator {
     }
 
     fn statement(&mut self, depth: u32) {
-        let kind = self.rng.below(if depth == 0 { 10 } else { 12 });
+        let kind = self.rng.below(if depth == 0 { 11 } else { 13 });
         // Writing to a string cannot fail.
         _ = match kind {
             0 => {
@@ -143,7 +143,18 @@ impl Generator {
             }
             7 | 8 => self.register(),
             9 => self.hash(),
-            10 | 11 => {
+            10 => {
+                let headers = [
+                    (3, "hdr.b.setValid();"),
+                    (2, "hdr.b.setInvalid();"),
+                    (1, "hdr.a.setInvalid();"),
+                    (1, "hdr.a.setValid();"),
+                    (1, "hdr.c.setValid();"),
+                    (1, "hdr.c = hdr.a;"),
+                ];
+                writeln!(self.text, "{}", self.rng.pick(&headers))
+            }
+            11 | 12 => {
                 let condition = self.condition(2);
                 _ = writeln!(self.text, "if ({condition}) {{");
                 (0..1 + self.rng.below(3)).for_each(|_| self.statement(depth - 1));
@@ -252,9 +263,9 @@ impl Generator {
                 "}} default: {{}} }}\nif ({condition}) {{ if (meta.three == 1) {{ mark_to_drop(std); }} }}\n}} }}"
             );
         }
-        self.text.push_str(
-            "control D(packet_out packet, in headers hdr) { apply { packet.emit(hdr.a); packet.emit(hdr.b); } }\n",
-        );
+        let order = self.rng.pick(&[(3, ["a", "b", "c"]), (1, ["c", "a", "b"]), (1, ["b", "c", "a"])]);
+        let emits = order.map(|header| format!("packet.emit(hdr.{header});")).concat();
+        _ = writeln!(self.text, "control D(packet_out packet, in headers hdr) {{ apply {{ {emits} }} }}");
         self.text.push_str("V1Switch(P(), V(), I(), E(), C(), D()) main;\n");
         self.text
     }
@@ -326,5 +337,5 @@ fn generated_programs_agree() {
         (packets, sent, dropped) = (packets + ways.all(), sent + ways.sent, dropped + ways.dropped);
     }
     eprintln!("{sent} of {packets} packets sent, {dropped} dropped in the kernel");
-    assert!(sent * 100 > packets * 50 && (sent + dropped) * 100 > packets * 85, "{sent}, {dropped} of {packets}");
+    assert!(sent * 100 > packets * 75 && (sent + dropped) * 100 > packets * 95, "{sent}, {dropped} of {packets}");
 }

@@ -6,6 +6,7 @@ mod generated;
 mod headers;
 mod kernel;
 mod machine;
+mod moved;
 mod order;
 mod partial;
 mod profiles;

@@ -78,5 +78,5 @@ fn programs_mean_the_same() {
     }
     eprintln!("{with_fast} of {ran} programs have fast packets");
     assert!(ran > 60, "{ran} programs ran");
-    assert!(with_fast * 2 > ran, "{with_fast} of {ran} programs have fast packets");
+    assert!(with_fast * 10 > ran * 6, "{with_fast} of {ran} programs have fast packets");
 }

@@ -10,6 +10,7 @@ use engine::{Objects, TableEntry};
 use ir::{KeyValue, Program};
 use rng::SplitMix64;
 
+use crate::moved;
 use crate::rig::{self, CPU, CPUS, Rig, Way};
 use crate::router;
 
@@ -81,7 +82,13 @@ fn processors_have_scratch_memory_of_their_own_or_hand_over() {
 #[test]
 fn a_corrupted_region_misroutes_but_never_faults_or_hangs() {
     let program = rig::program("examples/router/router.p4");
-    let rig = Rig::new(&program, |program, objects| router::write(2, 200, program, objects));
+    corrupt(&Rig::new(&program, |program, objects| router::write(2, 200, program, objects)), router::packet);
+    let program = rig::program("examples/tunnel/tunnel.p4");
+    corrupt(&Rig::new(&program, moved::write_tunnel), |rng| moved::tunnel_packets()[rng.below(3) as usize].clone());
+}
+
+/// Runs packets on random regions.
+fn corrupt(rig: &Rig, packet: impl Fn(&mut SplitMix64) -> Vec<u8>) {
     let mut rng = SplitMix64::new(8);
     for round in 0..40 {
         for word in rig.region.iter() {
@@ -98,7 +105,7 @@ fn a_corrupted_region_misroutes_but_never_faults_or_hangs() {
             rig.region[(CPU * page) as usize].store(0, Ordering::Relaxed);
             let gate = rig.compiled.layout.private_bytes() / 8;
             rig.region[gate as usize].fetch_or(1, Ordering::Relaxed);
-            let outcome = rig.machine(0, &mut router::packet(&mut rng));
+            let outcome = rig.machine(0, &mut packet(&mut rng));
             assert!(outcome.is_ok_and(|outcome| outcome.steps < 3000), "round {round}: {outcome:?}");
         }
     }

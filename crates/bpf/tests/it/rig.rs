@@ -183,12 +183,12 @@ impl Rig {
     }
 
     /// Runs code on a packet in the machine.
-    pub fn machine(&self, port: u32, packet: &mut [u8]) -> Result<RunOutcome, MachineFault> {
+    pub fn machine(&self, port: u32, packet: &mut Vec<u8>) -> Result<RunOutcome, MachineFault> {
         self.machine_on(CPU, port, packet)
     }
 
     /// Does the same on this processor.
-    pub fn machine_on(&self, cpu: u32, port: u32, packet: &mut [u8]) -> Result<RunOutcome, MachineFault> {
+    pub fn machine_on(&self, cpu: u32, port: u32, packet: &mut Vec<u8>) -> Result<RunOutcome, MachineFault> {
         let environment = Environment {
             links: links(port),
             region: &self.region,
@@ -232,7 +232,7 @@ impl Rig {
             Way::Sent { port: to, data } => {
                 assert_eq!(frames[0], [Frame::new(*to, data.clone())], "sent");
                 self.ways.sent += 1;
-                add(&mut self.sent, *to, bytes);
+                add(&mut self.sent, *to, data.len() as u64);
             }
             Way::Dropped => {
                 assert_eq!(frames[0], [], "dropped");
