@@ -16,6 +16,23 @@ fn rates_of_fast_links_are_right() {
 }
 
 #[test]
+fn more_than_4_gib_between_two_samples_are_a_load() {
+    let mut link = OneLink::new();
+    link.set("Link:Capacity", (400.0 * GBPS) as u64);
+    let mut flow = controller(&mut link);
+    let (mut now, mut offered) = (5_000_000_000, 4_294_000_000);
+    let update = collect(&mut flow, link.at(now, offered, 0), now).expect("a first rate");
+    link.execute(&update);
+    let first = flow.rate();
+    for _ in 0..3 {
+        (now, offered) = (now + 200_000_000, offered + 10_000_000_000);
+        let update = collect(&mut flow, link.at(now, offered, 0), now).expect("a rate");
+        link.execute(&update);
+        assert_eq!(flow.rate(), first, "the load is the capacity");
+    }
+}
+
+#[test]
 fn flows_fill_idle_paths_for_each_alpha() {
     for (alpha, links, seconds) in
         [(1.0, 20, 1.0), (0.5, 5, 1.0), (0.3, 12, 1.0), (0.2, 2, 1.0), (0.1, 2, 1.0), (0.1, 12, 2.0), (0.01, 2, 4.0)]
@@ -47,6 +64,23 @@ fn a_link_with_room_takes_nothing_from_a_flow() {
         let mut network = ModelNetwork::new(&[GBPS, 2.0 * GBPS]);
         let mut flows = [&[0, 1][..], &[0]].map(|path| ModelFlow::new(Fairness::Alpha(alpha), path));
         assert_near(&shares(&mut network, &mut flows, 4.0, GBPS), &[0.5; 2], 0.07);
+    }
+}
+
+#[test]
+fn an_overloaded_link_needs_few_steps_from_its_greatest_rate() {
+    // Steps of the rate alone would take 31 and 113.
+    for (alpha, most) in [(0.3, 15), (0.1, 42)] {
+        let settings = RcpSettings::new(Fairness::Alpha(alpha));
+        let state = |rate, load| {
+            let (queued, since_s, delay_s) = (0.0, 0.01, 0.01);
+            LinkState { rate, capacity: GBPS, load, queued, since_s, delay_s, path_links: 2 }
+        };
+        let greatest = (0..1_000).fold(GBPS, |rate, _| settings.next_rate(&state(rate, 0.0)));
+        let mut rates =
+            std::iter::successors(Some(greatest), |rate| Some(settings.next_rate(&state(*rate, 2.0 * GBPS))));
+        let steps = rates.position(|rate| rate <= GBPS).expect("it falls");
+        assert!(steps <= most, "α = {alpha}: {steps}");
     }
 }
 
