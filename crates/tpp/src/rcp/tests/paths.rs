@@ -69,7 +69,7 @@ fn a_link_with_room_takes_nothing_from_a_flow() {
 
 #[test]
 fn an_overloaded_link_needs_few_steps_from_its_greatest_rate() {
-    // Steps of the rate alone would take 31 and 113.
+    // Steps of the rate alone would take about 31 and 113.
     for (alpha, most) in [(0.3, 15), (0.1, 42)] {
         let settings = RcpSettings::new(Fairness::Alpha(alpha));
         let state = |rate, load| {
