@@ -64,6 +64,13 @@ impl<'a> ShortestPaths<'a> {
         ShortestPaths { topology, neighbours, edges, distances }
     }
 
+    /// Returns the number of switches on a shortest path between two hosts with addresses; `None` without a path.
+    pub fn switches_between(&self, from: usize, to: usize) -> Option<usize> {
+        let edge = |host| self.edges.iter().find(|(_, other, _)| *other == host).map(|(switch, ..)| *switch);
+        let links = self.distances.get(&edge(to)?)?.get(edge(from)?)?.as_ref()?;
+        Some(*links as usize + 1)
+    }
+
     /// Returns a switch's entries for the built-in router: an entries file, as JSON.
     pub fn entries(&self, switch: usize) -> Value {
         let own_neighbours = &self.neighbours[switch];

@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 
 use toml::de::DeTable;
+use tpp::rcp;
 
 use super::run::ethertype;
 use super::{Scenario, Traffic, TrafficKind};
 use crate::read::document::Reader;
+use crate::routes::ShortestPaths;
 use crate::topology::{Delay, MAX_BYTES_ON_LINK, Topology};
 
 /// Maximum number of queue samples: about 400 MB.
@@ -42,8 +44,8 @@ fn frames(traffic: &Traffic) -> u128 {
         TrafficKind::Udp { size, rate_bps, .. } => {
             lasts_ns * u128::from(*rate_bps) / (u128::from(*size) * 8_000_000_000) * traffic.pairs.len() as u128
         }
-        // At most two programs for each sample; datagrams depend on the network.
-        TrafficKind::Rcp { interval, .. } => 2 * repeated(u32::MAX, *interval, traffic.pairs.len()),
+        // Three programs for each sample of a path of up to 23 switches; datagrams depend on the network.
+        TrafficKind::Rcp { interval, .. } => 3 * repeated(u32::MAX, *interval, traffic.pairs.len()),
         TrafficKind::Ping { count, interval } | TrafficKind::Tpp { count, interval, .. } => {
             repeated(*count, *interval, receivers)
         }
@@ -96,6 +98,32 @@ impl Reader<'_> {
         }
     }
 
+    /// Reports flows of RCP* that could not compute the load of their links: samples that are rarer than the clock of a
+    /// switch repeats in a word, and paths with more switches than a program counts.
+    fn fair_rates(&mut self, scenario: &Scenario, topology: &Topology) {
+        let longest = Delay::from_ns(rcp::LONGEST_INTERVAL_NS);
+        let paths = (topology.switches.len() > rcp::MAX_HOPS).then(|| ShortestPaths::new(topology));
+        for traffic in &scenario.traffic {
+            let TrafficKind::Rcp { interval, .. } = &traffic.kind else { continue };
+            let name = &traffic.name;
+            if *interval > longest {
+                let message = format!("`{name}` samples its links every {interval}; the maximum is {longest}");
+                self.wrong(traffic.span, message);
+            }
+            let ends = traffic.pairs.iter().flat_map(|(from, to)| to.iter().map(|to| (*from, *to)));
+            let far = ends.filter_map(|(from, to)| Some((from, to, paths.as_ref()?.switches_between(from, to)?)));
+            if let Some((from, to, switches)) = far.max_by_key(|(.., switches)| *switches)
+                && switches > rcp::MAX_HOPS
+            {
+                let (from, to, most) = (&topology.hosts[from].name, &topology.hosts[to].name, rcp::MAX_HOPS);
+                let message = format!(
+                    "`{name}` has {switches} switches from `{from}` to `{to}`; the maximum for fair rates is {most}"
+                );
+                self.wrong(traffic.span, message);
+            }
+        }
+    }
+
     /// Checks the limits of a scenario as a whole.
     pub(super) fn limits(&mut self, top: &DeTable<'_>, scenario: &Scenario, topology: &Topology) {
         if let (Some(faults), Some((_, span))) = (scenario.random_faults, self.get(top, "random-faults"))
@@ -105,6 +133,7 @@ impl Reader<'_> {
             self.wrong(span, format!("a fault every {every} gives more than {most} faults in {}", scenario.duration));
         }
         self.probes(scenario, topology);
+        self.fair_rates(scenario, topology);
         let longest = topology.links.iter().map(|link| link.shape.delay).max().unwrap_or_default();
         for traffic in &scenario.traffic {
             let (name, span) = (&traffic.name, &traffic.span);

@@ -161,7 +161,11 @@ impl Hosts {
         }
         for host in &part.to {
             let known = self.collectors.get(&(*host, port)).copied();
-            let at = known.unwrap_or_else(|| self.app(*host, Box::new(ProgramCollector::new(port))));
+            let at = known.unwrap_or_else(|| {
+                let added = self.stacks[*host].shim.expect_tpp(filter, program);
+                debug_assert!(added.is_ok(), "a host has fewer programs than filters");
+                self.app(*host, Box::new(ProgramCollector::new(port)))
+            });
             self.collectors.insert((*host, port), at);
             part.collectors.push(at);
         }

@@ -9,6 +9,7 @@ use crate::generate::{NetworkKind, generate};
 use crate::sim::{Element, MakeElement};
 use crate::topology::{Delay, Rate, Shape, Topology};
 
+mod fair_rates;
 mod minions;
 mod refused;
 

@@ -1,5 +1,9 @@
+mod network;
+mod paths;
+
+use super::programs::program;
 use super::*;
-use crate::{AccessRights, SparseMemory, Tcpu};
+use crate::{AccessRights, MemoryMap, SparseMemory, Tcpu};
 
 const RTT_NS: u64 = 10_000_000;
 const CAPACITY: u32 = 12_500_000;
@@ -33,6 +37,11 @@ impl OneLink {
         self
     }
 
+    /// Executes programs, and returns them with their words.
+    fn execute_all(&mut self, programs: &[TinyProgram]) -> Vec<TinyProgram> {
+        programs.iter().map(|program| self.execute(program)).collect()
+    }
+
     /// Executes a program, and returns it with its words.
     fn execute(&mut self, program: &TinyProgram) -> TinyProgram {
         let mut packet = program.packet(&[]);
@@ -43,23 +52,24 @@ impl OneLink {
     /// Returns fair rate and version.
     fn words(&mut self) -> [u32; 2] {
         let read = self.execute(&program(".hops 1\nPUSH [Link:AppSpecific_0]\nPUSH [Link:AppSpecific_1]"));
-        hops(&read, 2)[0].clone().try_into().expect("two words")
+        let [rate, version] = [0, 4].map(|at| u32::from_be_bytes(read.memory[at..at + 4].try_into().expect("a word")));
+        [rate_of(rate).unwrap_or(0.0) as u32, version]
     }
 }
 
 fn controller(link: &mut OneLink) -> RcpController {
     let mut controller = RcpController::new(RcpSettings::new(Fairness::MaxMin));
     assert!(!controller.has_path());
-    let echo = link.execute(&controller.discovery());
-    controller.discovered(&echo);
+    let echoes = link.execute_all(&controller.discovery());
+    assert!(controller.discovered(&echoes));
     assert!(controller.has_path());
     controller
 }
 
 /// Lets a controller collect a sample, and returns its update.
 fn collect(controller: &mut RcpController, link: &mut OneLink, now_ns: u64) -> Option<TinyProgram> {
-    let echo = link.execute(&controller.collection());
-    controller.collected(now_ns, RTT_NS, &echo)
+    let echoes = link.execute_all(&controller.collection());
+    controller.collected(now_ns, RTT_NS, &echoes).pop()
 }
 
 #[test]
@@ -96,7 +106,7 @@ fn many_senders_together_have_the_gain_of_one() {
     let settings = RcpSettings::new(Fairness::MaxMin);
     let state = |rate, since_s| {
         let capacity = f64::from(CAPACITY);
-        LinkState { rate, capacity, load: 1.2 * capacity, queued: 50_000.0, since_s, delay_s: 0.01 }
+        LinkState { rate, capacity, load: 1.2 * capacity, queued: 50_000.0, since_s, delay_s: 0.01, path_links: 1 }
     };
     let one = settings.next_rate(&state(1e6, 0.01));
     let many = (0..99).fold(1e6, |rate, _| settings.next_rate(&state(rate, 0.01 / 99.0)));
@@ -150,9 +160,9 @@ fn silence_slows_a_sender_down_and_another_path_is_discovered() {
     assert_eq!(flow.rate(), 125_000.0);
     flow.collection();
     assert_eq!((flow.rate(), flow.counts().lost), (62_500.0, 1));
-    let mut echo = link.execute(&flow.collection());
-    echo.repr.hop = 0;
-    assert!(flow.collected(1, RTT_NS, &echo).is_none() && !flow.has_path());
+    let mut echoes = link.execute_all(&flow.collection());
+    echoes[0].repr.hop = 0;
+    assert!(flow.collected(1, RTT_NS, &echoes).is_empty() && !flow.has_path());
 }
 
 #[test]
@@ -161,17 +171,22 @@ fn no_echo_makes_a_controller_panic() {
     let mut link = OneLink::new();
     let mut flow = controller(&mut link);
     for _ in 0..5_000 {
-        let mut echo = link.execute(&flow.collection());
-        if random.percent(50) {
-            (0..8).for_each(|_| echo.memory.iter_mut().for_each(|byte| *byte = random.next_u64() as u8));
+        let is_discovery = random.percent(10);
+        let mut echoes = link.execute_all(&if is_discovery { flow.discovery() } else { flow.collection() });
+        for echo in &mut echoes {
+            let is_damaged = random.percent(50);
+            // Damaged identities end the sample, so some stay.
+            let first = if random.percent(50) { 8 } else { 0 };
+            let damaged = echo.memory.iter_mut().skip(first).filter(|_| is_damaged);
+            damaged.for_each(|byte| *byte = random.next_u64() as u8);
+            if random.percent(10) {
+                echo.repr.hop = random.next_u64() as i8;
+            }
         }
-        if random.percent(10) {
-            echo.repr.hop = random.next_u64() as i8;
-        }
-        if random.percent(10) {
-            flow.discovered(&echo);
+        if is_discovery {
+            flow.discovered(&echoes);
         } else {
-            flow.collected(random.next_u64() >> 20, random.next_u64() >> 40, &echo);
+            flow.collected(random.next_u64() >> 20, random.next_u64() >> 40, &echoes);
         }
         assert!(flow.rate().is_finite() && flow.rate() >= 0.0);
     }

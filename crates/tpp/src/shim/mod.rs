@@ -4,7 +4,7 @@
 //! ```text
 //! applications ──> sent: first filter that matches and samples ──> insert ──> network
 //! applications <── received: strip ──┬──────────────────────────────────────  network
-//! aggregator   <── CollectedProgram ─┘
+//! aggregator   <── CollectedProgram ─┘ if the program is expected
 //! ```
 //!
 //! [`Shim`] works on frames. It keeps their order, holds none back, and makes none longer than the MTU permits: a
@@ -14,14 +14,15 @@
 mod filter;
 mod segment_size;
 
-use wire::ethernet;
-use wire::tpp::{self as wire_format, ETHERTYPE, Packet, Status};
+use wire::tpp::{self as wire_format, Addressing, ETHERTYPE, Packet, Status};
+use wire::{ethernet, ipv4, ipv6, tcp, udp};
 
 use crate::asm::TinyProgram;
 
 pub use filter::{AddressPrefix, PacketFilter, PacketFlow};
+pub use segment_size::{LEAST_IPV4, LEAST_IPV6};
 
-/// Maximum number of filters of a host.
+/// Maximum number of filters of a host, and of programs that it expects.
 pub const MAX_FILTERS: usize = 4096;
 
 /// The reason why a filter was refused.
@@ -57,7 +58,10 @@ pub struct FilterCounts {
 pub struct ReceiptCounts {
     /// Programs that were taken out of packets and collected.
     pub collected: u64,
-    /// Programs with a wrong checksum. Their packets are delivered without them.
+    /// Programs that are not expected. Their packets are delivered without them.
+    pub foreign: u64,
+    /// Programs with a wrong checksum. A packet is delivered without its program if its own checksum is right, and
+    /// dropped otherwise.
     pub damaged: u64,
     /// Frames with a malformed program, which hides where their packet begins. They are dropped.
     pub malformed: u64,
@@ -100,6 +104,31 @@ struct ShimFilter {
     counts: FilterCounts,
 }
 
+/// A program that hosts insert into packets to this one.
+#[derive(Clone, Debug)]
+struct ExpectedProgram {
+    filter: PacketFilter,
+    program: TinyProgram,
+}
+
+impl ExpectedProgram {
+    /// Whether this is the program as it arrives: switches change its memory, hop number, stack pointer and status.
+    fn is(&self, flow: &PacketFlow, found: &TinyProgram) -> bool {
+        let (own, other) = (&self.program.repr, &found.repr);
+        let is_same_memory = match (own.addressing, other.addressing) {
+            (Addressing::Hop { len }, Addressing::Hop { len: other }) => len == other,
+            (Addressing::Stack { .. }, Addressing::Stack { .. }) => true,
+            _ => false,
+        };
+        self.filter.matches(flow)
+            && is_same_memory
+            && self.program.memory.len() == found.memory.len()
+            && self.program.instructions == found.instructions
+            && (own.word_size, own.application, own.is_read_only)
+                == (other.word_size, other.application, other.is_read_only)
+    }
+}
+
 /// The shim of a host between its stack and its interface.
 #[derive(Clone, Debug)]
 pub struct Shim {
@@ -107,13 +136,14 @@ pub struct Shim {
     mtu: usize,
     /// In the order in which they are tried.
     filters: Vec<ShimFilter>,
+    expected: Vec<ExpectedProgram>,
     counts: ReceiptCounts,
 }
 
 impl Shim {
     /// Creates a shim without filters for an interface with this MTU.
     pub fn new(mtu: usize) -> Shim {
-        Shim { mtu, filters: Vec::new(), counts: ReceiptCounts::default() }
+        Shim { mtu, filters: Vec::new(), expected: Vec::new(), counts: ReceiptCounts::default() }
     }
 
     /// Adds a filter, and returns its number. Packets that match get the program, one of `one_in` on average. Filters
@@ -141,6 +171,19 @@ impl Shim {
         let program = program.clone();
         self.filters.insert(at, ShimFilter { number, priority, filter, one_in, program, len, counts });
         Ok(number)
+    }
+
+    /// Collects a program from received packets that match the filter. Other programs do not come from the hosts of
+    /// this measurement: they are taken out of their packets and counted, and nothing is collected.
+    ///
+    /// # Errors
+    /// If [`MAX_FILTERS`] programs are expected already.
+    pub fn expect_tpp(&mut self, filter: PacketFilter, program: &TinyProgram) -> Result<(), FilterError> {
+        if self.expected.len() == MAX_FILTERS {
+            return Err(FilterError::TooMany);
+        }
+        self.expected.push(ExpectedProgram { filter, program: program.clone() });
+        Ok(())
     }
 
     /// Returns the counts of the filter with this number.
@@ -178,40 +221,60 @@ impl Shim {
         }
     }
 
-    /// Takes the programs out of a frame that the host receives, and passes them to `collect`. Returns whether a packet
-    /// remains, which the host then receives as if it had never had a program.
+    /// Takes the programs out of a frame that the host receives, and passes those that are expected to `collect`.
+    /// Returns whether a packet remains, which the host then receives as if it had never had a program.
     pub fn received(&mut self, frame: &mut Vec<u8>, mut collect: impl FnMut(CollectedProgram)) -> bool {
         // A program may be in front of another one.
-        let mut collected = Vec::new();
+        let mut found = Vec::new();
         while let Some((ETHERTYPE, start)) = wire_format::place_among_tags(frame, 0) {
             let Ok(program) = Packet::new_checked(&frame[start..]) else {
                 self.counts.malformed += 1;
                 return false;
             };
             let (end, ethertype) = (start + program.length(), program.encapsulated());
-            let is_reflected = program.status().contains(Status::DONE);
-            if program.is_checksum_right() {
-                collected.push(frame[start..end].to_vec());
-            } else {
+            if !program.is_checksum_right() {
                 self.counts.damaged += 1;
+                // The length may be what is wrong.
+                if !is_intact(ethertype, &frame[end..]) {
+                    return false;
+                }
+            } else if program.status().contains(Status::DONE) {
+                // A switch reflected it. No program of this shim is reflective, so the packet behind it is another's.
+                self.counts.foreign += 1;
+                return false;
+            } else {
+                found.push(frame[start..end].to_vec());
             }
-            // The packet behind a reflected program is the host's own.
-            if ethertype == 0 || is_reflected {
+            if ethertype == 0 {
                 frame.clear();
                 break;
             }
             frame[start - 2..start].copy_from_slice(&ethertype.to_be_bytes());
             frame.drain(start..end);
         }
-        let flow = if collected.is_empty() { None } else { flow(frame).map(|(.., flow)| flow) };
-        self.counts.collected += collected.len() as u64;
-        collected.into_iter().for_each(|bytes| collect(CollectedProgram { flow, bytes }));
+        self.collect(found, frame, &mut collect);
         self.lower_segment_size(frame);
         !frame.is_empty()
     }
 
+    /// Passes on those of the programs before a packet that are expected in it.
+    fn collect(&mut self, found: Vec<Vec<u8>>, frame: &[u8], collect: &mut impl FnMut(CollectedProgram)) {
+        let flow = if found.is_empty() { None } else { flow(frame).map(|(.., flow)| flow) };
+        for bytes in found {
+            let collected = CollectedProgram { flow, bytes };
+            let program = collected.program();
+            let is_expected = |flow: PacketFlow| self.expected.iter().any(|expected| expected.is(&flow, &program));
+            if flow.is_some_and(is_expected) {
+                self.counts.collected += 1;
+                collect(collected);
+            } else {
+                self.counts.foreign += 1;
+            }
+        }
+    }
+
     /// Leaves room for programs in the segments that the host will send on a connection: lowers the maximum segment
-    /// size in a received SYN.
+    /// size in a received SYN, but not below that which every link carries.
     fn lower_segment_size(&self, frame: &mut [u8]) {
         if self.filters.is_empty() {
             return;
@@ -223,6 +286,29 @@ impl Shim {
             let room = self.mtu.saturating_sub(longest + start - ethernet::HEADER_LEN);
             segment_size::lower(ethertype, &mut frame[start..], room);
         }
+    }
+}
+
+/// Whether these bytes are a packet whose own checksum proves that it begins here: that of the header of IPv4, or that
+/// of TCP or UDP in IPv6.
+fn is_intact(ethertype: u16, bytes: &[u8]) -> bool {
+    match ethertype {
+        ethernet::IPV4 => {
+            ipv4::Packet::new_checked(bytes).is_ok_and(|packet| packet.is_checksum_right() && !packet.is_cut())
+        }
+        ethernet::IPV6 => {
+            let Ok(packet) = ipv6::Packet::new_checked(bytes) else { return false };
+            let addresses = ipv6::Repr::parse(&packet).addresses();
+            let (protocol, offset, segment) = packet.transport();
+            let is_right = match protocol {
+                ipv4::TCP => tcp::Packet::new_checked(segment).is_ok_and(|tcp| tcp.is_checksum_right(addresses)),
+                ipv4::UDP => udp::Packet::new_checked(segment)
+                    .is_ok_and(|udp| udp.checksum() != 0 && udp.is_checksum_right(addresses)),
+                _ => false,
+            };
+            is_right && offset == 0 && !packet.is_cut()
+        }
+        _ => false,
     }
 }
 

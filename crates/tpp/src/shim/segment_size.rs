@@ -11,19 +11,28 @@ const END: u8 = 0;
 const NO_OPERATION: u8 = 1;
 const MAXIMUM_SEGMENT_SIZE: u8 = 2;
 
+/// The least maximum segment size over IPv4 in bytes: the one without the option (RFC 9293, 3.7.1), as every host takes
+/// packets of 576 bytes. Smaller segments cost a connection most of its throughput, whatever a program measures.
+pub const LEAST_IPV4: u16 = 536;
+
+/// The least maximum segment size over IPv6 in bytes, likewise: every link carries packets of 1280 bytes (RFC 8200).
+pub const LEAST_IPV6: u16 = 1220;
+
 /// Lowers the maximum segment size in the Ethernet payload of a SYN, so that an IP packet with a segment of this size
-/// is `room` bytes at most. Leaves other packets, and those without the option, as they are. Returns whether it
-/// changed.
+/// is `room` bytes at most, but not below [`LEAST_IPV4`] and [`LEAST_IPV6`]. Leaves other packets, and those without
+/// the option, as they are. Returns whether it changed.
 pub fn lower(ethertype: u16, payload: &mut [u8], room: usize) -> bool {
-    let (start, headers) = match ethertype {
+    let (start, headers, least) = match ethertype {
         ethernet::IPV4 => match ipv4::Packet::new_checked(&payload[..]) {
             Ok(packet) if packet.protocol() == ipv4::TCP && packet.fragment_offset() == 0 => {
-                (packet.header_len(), 20 + tcp::HEADER_LEN)
+                (packet.header_len(), ipv4::HEADER_LEN + tcp::HEADER_LEN, LEAST_IPV4)
             }
             _ => return false,
         },
         ethernet::IPV6 => match ipv6::Packet::new_checked(&payload[..]) {
-            Ok(packet) if packet.next_header() == ipv4::TCP => (ipv6::HEADER_LEN, ipv6::HEADER_LEN + tcp::HEADER_LEN),
+            Ok(packet) if packet.next_header() == ipv4::TCP => {
+                (ipv6::HEADER_LEN, ipv6::HEADER_LEN + tcp::HEADER_LEN, LEAST_IPV6)
+            }
             _ => return false,
         },
         _ => return false,
@@ -36,7 +45,9 @@ pub fn lower(ethertype: u16, payload: &mut [u8], room: usize) -> bool {
     }
     let Some(at) = option(&segment[..end]) else { return false };
     let old = u16::from_be_bytes([segment[at], segment[at + 1]]);
-    let new = old.min(u16::try_from(room.saturating_sub(headers)).unwrap_or(u16::MAX));
+    let room = u16::try_from(room.saturating_sub(headers)).unwrap_or(u16::MAX);
+    // A host that asked for less gets it.
+    let new = old.min(room.max(least));
     if new == old {
         return false;
     }
@@ -73,7 +84,7 @@ fn option(header: &[u8]) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use std::net::Ipv4Addr;
+    use std::net::{Ipv4Addr, Ipv6Addr};
 
     use super::*;
 
@@ -101,6 +112,25 @@ mod tests {
             let addresses = ipv4::Repr::parse(&ip).addresses();
             assert!(tcp::Packet::new_checked(ip.payload()).expect("it is whole").is_checksum_right(addresses));
             assert!(!lower(ethernet::IPV4, &mut packet, 1446), "it is small enough");
+        }
+    }
+
+    #[test]
+    fn segments_stay_as_large_as_every_link_permits() {
+        let option = [2, 4, 5, 180];
+        let ipv6 = ipv6::Repr::new(Ipv6Addr::LOCALHOST, Ipv6Addr::LOCALHOST, ipv4::TCP);
+        let ipv6 = ipv6.packet(&syn(&option)[ipv4::HEADER_LEN..]);
+        let size = |packet: &[u8]| u16::from_be_bytes(*packet.last_chunk().expect("the option is last"));
+        for (ethertype, packet, least) in [(ethernet::IPV4, syn(&option), 536), (ethernet::IPV6, ipv6, 1220)] {
+            for room in [0, 100, 575, 1270] {
+                let mut packet = packet.clone();
+                assert!(lower(ethertype, &mut packet, room));
+                let room = room.saturating_sub(if ethertype == ethernet::IPV4 { 40 } else { 60 });
+                assert_eq!(usize::from(size(&packet)), room.max(least), "{ethertype:#x}");
+            }
+            let mut small = packet.clone();
+            *small.last_chunk_mut().expect("the option is last") = [1, 0];
+            assert!(!lower(ethertype, &mut small, 100) && size(&small) == 256, "it is never raised");
         }
     }
 

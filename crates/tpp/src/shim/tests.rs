@@ -1,4 +1,4 @@
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 use diagnostics::{Diagnostics, SourceMap};
 use rng::SplitMix64;
@@ -30,12 +30,22 @@ fn to_port(port: u16) -> PacketFilter {
     PacketFilter { destination_port: Some(port), ..PacketFilter::default() }
 }
 
+/// Returns the shim of a receiver that expects the programs with these applications and numbers of hops.
+fn receiver(expected: &[(u16, u32)]) -> Shim {
+    let mut shim = Shim::new(9000);
+    for (application, hops) in expected {
+        shim.expect_tpp(PacketFilter::default(), &named(*application, *hops)).expect("they are few");
+    }
+    shim
+}
+
 /// Passes a frame through both sides, and returns the application of the program that it carried.
 fn carried(shim: &mut Shim, mut frame: Vec<u8>, below: impl FnMut(u32) -> u32) -> Option<u16> {
     let original = frame.clone();
     shim.sent(&mut frame, below);
     let mut found = Vec::new();
-    assert!(Shim::new(9000).received(&mut frame, |collected| found.push(collected)));
+    let mut other = receiver(&[(1, 2), (2, 2), (3, 2), (1, 5)]);
+    assert!(other.received(&mut frame, |collected| found.push(collected)));
     assert_eq!(frame, original, "the packet is as it was");
     assert!(found.len() <= 1, "a packet has one program at most");
     found.pop().map(|collected| collected.application())
@@ -93,7 +103,7 @@ fn tags_stay_in_front_and_switches_execute_the_program() {
     memory.fixed(MemoryMap::new().find("Switch:ID").unwrap().address, 77);
     Tcpu::execute(&mut sent[place.start..], &mut memory, &AccessRights::all());
     let mut collected = Vec::new();
-    assert!(shim.received(&mut sent, |program| collected.push(program)));
+    assert!(receiver(&[(1, 2)]).received(&mut sent, |program| collected.push(program)));
     assert_eq!(sent, tagged);
     let words = collected[0].program().words_by_hop(&MemoryMap::new());
     assert_eq!(words, [vec![("Switch:ID".to_owned(), 77)]]);
@@ -138,7 +148,7 @@ fn damaged_reflected_and_nested_programs_never_reach_the_stack() {
     let mut sent = original.clone();
     sender.sent(&mut sent, |_| 0);
     let receive = |mut frame: Vec<u8>| {
-        let (mut shim, mut count) = (Shim::new(1500), 0);
+        let (mut shim, mut count) = (receiver(&[(1, 2), (2, 1)]), 0);
         let is_packet = shim.received(&mut frame, |_| count += 1);
         (is_packet.then_some(frame), count, shim.receipt_counts())
     };
@@ -163,9 +173,83 @@ fn damaged_reflected_and_nested_programs_never_reach_the_stack() {
 }
 
 #[test]
+fn programs_from_outside_are_taken_out_and_not_collected() {
+    let mut sender = Shim::new(1500);
+    let original = frame(80, 10);
+    let other_memory = program(".app 1\n.mode hop\n.hops 2\n.size 4\nLOAD [Switch:ID], [Packet:hop[0]]");
+    let read_only = program(".app 1\n.hops 2\n.readonly\nPUSH [Switch:ID]");
+    let other_words = program(".app 1\n.hops 2\nPUSH [Link:ID]");
+    let short_words = program(".app 1\n.hops 4\n.word 16\nPUSH [Switch:ID]");
+    let foreign = [named(2, 2), named(1, 3), other_words, other_memory, read_only, short_words];
+    for program in &foreign {
+        sender.filters.clear();
+        sender.add_tpp(PacketFilter::default(), program, 1, 0).unwrap();
+        let mut frame = original.clone();
+        sender.sent(&mut frame, |_| 0);
+        assert_ne!(frame, original);
+        let mut shim = receiver(&[(1, 2)]);
+        assert!(shim.received(&mut frame, |_| panic!("nobody of this host asked for it")));
+        assert_eq!((&frame, shim.receipt_counts().foreign), (&original, 1));
+    }
+    // The right program in packets to another port, without a packet, or reflected.
+    let mut shim = Shim::new(1500);
+    shim.expect_tpp(to_port(81), &named(1, 2)).unwrap();
+    sender.filters.clear();
+    sender.add_tpp(PacketFilter::default(), &named(1, 2), 1, 0).unwrap();
+    let mut sent = original.clone();
+    sender.sent(&mut sent, |_| 0);
+    let alone = [&sent[..14], &named(1, 2).packet(&[])].concat();
+    let mut reflected = sent.clone();
+    let mut packet = Packet::new_checked(&mut reflected[14..]).unwrap();
+    packet.add_status(Status::DONE);
+    packet.fill_checksum();
+    for (mut frame, is_packet) in [(sent, true), (alone, false), (reflected, false)] {
+        assert_eq!(shim.received(&mut frame, |_| panic!("it is not expected")), is_packet);
+    }
+    assert_eq!(shim.receipt_counts(), ReceiptCounts { foreign: 3, ..ReceiptCounts::default() });
+    (0..MAX_FILTERS - 1).for_each(|_| shim.expect_tpp(to_port(1), &named(1, 1)).unwrap());
+    assert_eq!(shim.expect_tpp(to_port(1), &named(1, 1)), Err(FilterError::TooMany));
+}
+
+/// Returns a frame with a datagram over IPv6.
+fn ipv6_frame() -> Vec<u8> {
+    let repr = ipv6::Repr::new(Ipv6Addr::LOCALHOST, Ipv6Addr::LOCALHOST, ipv4::UDP);
+    let datagram = udp::Repr { source_port: 4000, destination_port: 80 }.packet(repr.addresses(), b"payload");
+    [&[2; 12][..], &ethernet::IPV6.to_be_bytes(), &repr.packet(&datagram)].concat()
+}
+
+#[test]
+fn a_damaged_program_is_cut_off_only_where_a_packet_begins() {
+    let mut sender = Shim::new(1500);
+    sender.add_tpp(PacketFilter::default(), &named(1, 2), 1, 0).unwrap();
+    for original in [frame(80, 40), ipv6_frame()] {
+        let mut sent = original.clone();
+        sender.sent(&mut sent, |_| 0);
+        let receive = |at: usize, value: u8| {
+            let (mut frame, mut shim) = (sent.clone(), receiver(&[(1, 2)]));
+            frame[14 + at] = value;
+            let is_packet = shim.received(&mut frame, |_| panic!("it is damaged"));
+            (is_packet.then_some(frame), shim.receipt_counts())
+        };
+        let damaged = ReceiptCounts { damaged: 1, ..ReceiptCounts::default() };
+        // A word of memory, and the hop number.
+        for at in [20, 4] {
+            assert_eq!(receive(at, 99), (Some(original.clone()), damaged));
+        }
+        // Lengths of program and memory, and the encapsulated protocol.
+        let len = named(1, 2).packet(&[]).len() as u8 / 2;
+        for (at, value) in [(2, len - 2), (2, len + 1), (2, len + 4), (8, 0x12)] {
+            let (packet, counts) = receive(at, value);
+            assert_eq!((packet, counts.damaged + counts.malformed), (None, 1), "{at}: {value}");
+        }
+    }
+}
+
+#[test]
 fn no_frame_makes_it_panic_or_longer() {
     let mut shim = Shim::new(1500);
     shim.add_tpp(PacketFilter::default(), &named(1, 2), 1, 0).unwrap();
+    shim.expect_tpp(PacketFilter::default(), &named(1, 2)).unwrap();
     let mut seed = frame(80, 40);
     shim.sent(&mut seed, |_| 0);
     let mut random = SplitMix64::new(1);

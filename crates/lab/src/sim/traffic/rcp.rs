@@ -9,7 +9,7 @@ use smoltcp::socket::udp::{PacketBuffer, PacketMetadata, Socket};
 use smoltcp::wire::{IpAddress, IpEndpoint};
 use switch::Time;
 use tpp::TinyProgram;
-use tpp::probe::Prober;
+use tpp::probe::{Echo, Prober};
 use tpp::rcp::{RcpController, RcpCounts, RcpSettings};
 use wire::tpp::UDP_PORT;
 
@@ -26,7 +26,7 @@ const MAX_INTERVAL_NS: u64 = 200_000_000;
 /// Time after which a program without an echo is lost.
 const TIMEOUT_NS: u64 = 1_000_000_000;
 
-/// Maximum number of programs whose echoes are awaited.
+/// Maximum number of samples and discoveries whose echoes are awaited.
 const MAX_AWAITED: usize = 64;
 
 /// Maximum number of datagrams that are sent at one moment.
@@ -35,10 +35,27 @@ const MAX_AT_ONCE: usize = 64;
 /// Bytes that programs and their frames may take from the datagrams at a time: they are part of the flow's rate.
 const MAX_DEBT: f64 = 10_000.0;
 
-/// A program that was sent, and the purpose of its echo.
-struct AwaitedProbe {
-    prober: Prober,
+/// The programs of a sample or of a discovery, which were sent together.
+struct AwaitedProbes {
+    /// The sender of each program, and its echo.
+    probes: Vec<(Prober, Option<Echo>)>,
     is_discovery: bool,
+}
+
+impl AwaitedProbes {
+    /// Whether a datagram is the last echo that was missing.
+    fn is_completed_by(&mut self, now_ns: u64, datagram: &[u8]) -> bool {
+        let mut missing = self.probes.iter_mut().filter(|(_, echo)| echo.is_none());
+        let found = missing.find_map(|(prober, echo)| Some(echo.insert(prober.receive(now_ns, datagram)?)).map(|_| ()));
+        found.is_some() && self.probes.iter().all(|(_, echo)| echo.is_some())
+    }
+
+    /// Returns the longest round trip in nanoseconds, and the programs that came back.
+    fn echoes(self) -> (u64, Vec<TinyProgram>) {
+        let echoes: Vec<Echo> = self.probes.into_iter().filter_map(|(_, echo)| echo).collect();
+        let longest_ns = echoes.iter().map(|echo| echo.rtt_ns).max().unwrap_or(0);
+        (longest_ns, echoes.into_iter().map(|echo| echo.program).collect())
+    }
 }
 
 /// Sends datagrams at the rate of an [`RcpController`].
@@ -53,7 +70,7 @@ pub struct RcpSender {
     next_discovery: Time,
     stop: Time,
     /// The programs whose echoes are awaited.
-    awaited: VecDeque<AwaitedProbe>,
+    awaited: VecDeque<AwaitedProbes>,
     /// Bytes that may be sent, and the time up to which they are counted.
     credit: (f64, Time),
     sockets: Option<(SocketHandle, SocketHandle)>,
@@ -114,26 +131,25 @@ impl RcpSender {
         })
     }
 
-    /// Accepts an echo, and returns the program that updates the links.
-    fn accept(&mut self, now_ns: u64, datagram: &[u8]) -> Option<TinyProgram> {
-        let found = self.awaited.iter_mut().enumerate().find_map(|(at, awaited)| {
-            let echo = awaited.prober.receive(now_ns, datagram)?;
-            Some((at, echo))
-        });
-        let (at, echo) = found?;
+    /// Accepts an echo, and returns the programs that update the links.
+    fn accept(&mut self, now_ns: u64, datagram: &[u8]) -> Vec<TinyProgram> {
+        let completed = self.awaited.iter_mut().position(|awaited| awaited.is_completed_by(now_ns, datagram));
         // Older ones would bring older samples.
-        let awaited = self.awaited.drain(..=at).next_back()?;
-        if awaited.is_discovery {
-            self.controller.discovered(&echo.program);
-            // The sample follows at once.
-            self.next_program = Time::from_ns(now_ns);
-            return None;
+        let awaited = completed.and_then(|at| self.awaited.drain(..=at).next_back());
+        let Some(awaited) = awaited else { return Vec::new() };
+        let is_discovery = awaited.is_discovery;
+        let (rtt_ns, echoes) = awaited.echoes();
+        if is_discovery {
+            if self.controller.discovered(&echoes) {
+                self.next_program = Time::from_ns(now_ns);
+            }
+            return Vec::new();
         }
-        let update = self.controller.collected(now_ns, echo.rtt_ns, &echo.program);
+        let updates = self.controller.collected(now_ns, rtt_ns, &echoes);
         if !self.controller.has_path() {
-            self.next_discovery = Time::from_ns(now_ns);
+            (self.next_discovery, self.next_program) = (Time::from_ns(now_ns), Time::from_ns(now_ns));
         }
-        update
+        updates
     }
 
     /// Sends a program, whose bytes count towards the flow's rate.
@@ -165,12 +181,16 @@ impl RcpSender {
         let round_bytes = std::mem::take(&mut self.round_bytes);
         let interval_ns = self.program_interval_ns(round_bytes);
         let is_discovery = !self.controller.has_path() || now >= self.next_discovery;
-        let program = if is_discovery { self.controller.discovery() } else { self.controller.collection() };
-        let mut prober = Prober::new(program, io.random.next_u64(), TIMEOUT_NS);
-        if let Some(datagram) = prober.send(now_ns) {
-            self.send_program(socket, &datagram);
+        let programs = if is_discovery { self.controller.discovery() } else { self.controller.collection() };
+        let mut probes = Vec::with_capacity(programs.len());
+        for program in programs {
+            let mut prober = Prober::new(program, io.random.next_u64(), TIMEOUT_NS);
+            if let Some(datagram) = prober.send(now_ns) {
+                self.send_program(socket, &datagram);
+            }
+            probes.push((prober, None));
         }
-        self.awaited.push_back(AwaitedProbe { prober, is_discovery });
+        self.awaited.push_back(AwaitedProbes { probes, is_discovery });
         if self.awaited.len() > MAX_AWAITED {
             self.awaited.pop_front();
         }
