@@ -49,6 +49,7 @@ impl Emitter<'_> {
         }
         let block = self.spill();
         self.store_word(block, R1);
+        // The hash has the algorithm's own width, whatever the profile declares.
         self.hash(groups.algorithm, &keys, u64::BITS);
         self.load_word(R4, block);
         self.give_back(1);
