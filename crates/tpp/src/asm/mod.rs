@@ -14,6 +14,7 @@
 //! memory. A `LOAD` from another port or from a register without direct addresses becomes an indirect one, whose
 //! address is placed in packet memory, too.
 
+mod absent;
 mod directive;
 mod disassemble;
 mod layout;

@@ -3,7 +3,9 @@
 use diagnostics::{Diagnostics, SourceMap, Span};
 use tpp::generate::Case;
 use tpp::map::{MemoryMap, RegisterShape};
-use tpp::{AccessRights, AddressSet, IndirectSet, TinyProgram, assemble, check, disassemble, hop_guards};
+use tpp::{
+    AccessRights, AddressSet, IndirectSet, SparseMemory, Tcpu, TinyProgram, assemble, check, disassemble, hop_guards,
+};
 use wire::tpp::{Addressing, Packet, Status, WordSize};
 
 fn map() -> MemoryMap {
@@ -243,4 +245,42 @@ fn executed_programs_list_their_words_by_hop() {
     assert_eq!(program.repr.word_size, WordSize::Bits32);
     let row = |id, depth| vec![("Switch:ID".to_owned(), id), ("Queue:QueueOccupancy".to_owned(), depth)];
     assert_eq!(program.words_by_hop(&map()), [row(1, 10), row(2, 20)]);
+}
+
+/// Words of a hop or of a stack.
+type Words = Vec<Option<u32>>;
+
+/// Executes a marked program at switches that only have a number, and returns its words by hop and its stack.
+fn marked(text: &str, switches: &[u64]) -> (Vec<Words>, Option<Words>) {
+    let (program, _) = rendered(text);
+    let mut program = program.expect("it has no mistakes");
+    program.mark_absent();
+    let mut bytes = program.packet(&[]);
+    for number in switches {
+        let mut memory = SparseMemory::new();
+        memory.fixed(map().find("Switch:ID").expect("it exists").address, *number);
+        Tcpu::execute(&mut bytes, &mut memory, &AccessRights::all());
+    }
+    let program = TinyProgram::decode(&wire::tpp::Packet::new_checked(&bytes).expect("it stays well-formed"));
+    let words = program.words_or_absent(&map());
+    let values = words.into_iter().map(|hop| hop.into_iter().map(|(_, value)| value).collect()).collect();
+    (values, program.unnamed_or_absent())
+}
+
+#[test]
+fn words_that_no_switch_wrote_are_absent() {
+    for word in [16, 32] {
+        let stack = format!(".word {word}\nPUSH [Queue:QueueOccupancy]\nPUSH [Switch:ID]");
+        assert_eq!(marked(&stack, &[7, 0]).0, [[None, Some(7)], [None, Some(0)]]);
+    }
+    // The number of a switch may be all ones where nothing is absent.
+    assert_eq!(marked("PUSH [Switch:ID]", &[0xffff_ffff]).0, [[Some(u32::MAX)]]);
+    let hops = ".mode hop\nLOAD [Link:ID], [Packet:hop[1]]\nLOAD [Switch:ID], [Packet:hop[0]]\nMAX [Link:ID], \
+                [Packet:hop[2]]\n.hops 2";
+    assert_eq!(marked(hops, &[7, 8]).0, [[Some(7), None, Some(0)], [Some(8), None, Some(0)]]);
+    // Words that a program reads, or that the source presets, are as the source has them.
+    assert_eq!(marked(".mode hop\n.hops 1\nPUSH [Link:ID]\nPOP [Link:AppSpecific_0]", &[7]).0, [[Some(0)]]);
+    assert_eq!(marked(".hops 1\n.memory 5\n.sp 0\nPUSH [Link:ID]", &[7]).0, [[Some(5)]]);
+    let guarded = "PUSH [Link:ID]\nCEXEC [Switch:ID], 7\nPUSH [Switch:ID]";
+    assert_eq!(marked(guarded, &[7]).1, Some(vec![None, Some(7)]));
 }

@@ -32,13 +32,13 @@ pub fn run(path: &Path, bytes: &[u8], map: &MemoryMap, json: bool, output: &Outp
     while let Some(captured) = reader.read().map_err(wrong)? {
         number += 1;
         let Some(program) = program_of(&captured.data) else { continue };
+        let words = report::ProgramWords::of(&program, map);
         if json {
-            let mut object = report::program_json(&program, map);
+            let mut object = report::program_json(&program, map, words);
             object["frame"] = number.into();
             programs.push(object);
         } else {
-            text +=
-                &format!("frame {number}: {}\n{}", wire::describe(&captured.data), report::words(&program, map, "  "));
+            text += &format!("frame {number}: {}\n{}", wire::describe(&captured.data), report::words(&words, "  "));
         }
     }
     if json {

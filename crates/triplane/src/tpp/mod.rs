@@ -135,7 +135,8 @@ fn asm(args: &AsmArgs, output: &Output) -> Result<(), Failure> {
         std::fs::write(path, &bytes).with_context(|| format!("cannot write {}", path.display()))?;
     }
     if args.json {
-        return output.print(&format!("{:#}\n", report::program_json(&source.program, &map)));
+        let words = report::ProgramWords::of(&source.program, &map);
+        return output.print(&format!("{:#}\n", report::program_json(&source.program, &map, words)));
     }
     if args.output.is_none() {
         return output.print(&report::hexadecimal(&bytes));
@@ -157,10 +158,11 @@ fn dis(args: &DisArgs, output: &Output) -> Result<(), Failure> {
         )));
     };
     let program = decode(&args.file, &bytes)?;
+    let words = report::ProgramWords::of(&program, &map);
     if args.json {
-        return output.print(&format!("{:#}\n", report::program_json(&program, &map)));
+        return output.print(&format!("{:#}\n", report::program_json(&program, &map, words)));
     }
-    output.print(&(disassemble(&program, &map) + &report::words(&program, &map, "# ")))
+    output.print(&(disassemble(&program, &map) + &report::words(&words, "# ")))
 }
 
 fn analyse(args: &CheckArgs, output: &Output) -> Result<(), Failure> {

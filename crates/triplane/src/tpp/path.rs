@@ -12,6 +12,7 @@ use wire::tpp::Status;
 
 use super::args::{PingArgs, TraceArgs};
 use super::probe::{NOT_EXECUTED, first_echo, no_echo_failure, open};
+use super::report::shown;
 use crate::output::{Failure, Output, aligned, counted, duration};
 use crate::signals;
 
@@ -91,10 +92,6 @@ impl ObservedPath {
             output.note("the path has more switches than the program has memory for: --hops gives it more");
         }
     }
-}
-
-fn shown(word: Option<u32>) -> String {
-    word.map_or_else(|| "-".to_owned(), |value| value.to_string())
 }
 
 /// Prints the switches on the path to a host.

@@ -66,9 +66,12 @@ pub fn run_program(args: &ProbeArgs, output: &Output) -> Result<(), Failure> {
     let map = memory_map(&args.program, output)?;
     let source = read_program(&args.file, &map, output)?;
     output.diagnostics(&source.sources, &source.diagnostics);
-    let echo = first_echo(&args.target, source.program)?;
+    let mut program = source.program;
+    program.mark_absent();
+    let echo = first_echo(&args.target, program)?;
+    let words = report::ProgramWords::of_marked(&echo.program, &map);
     if args.target.json {
-        let mut found = report::program_json(&echo.program, &map);
+        let mut found = report::program_json(&echo.program, &map, words);
         found["rtt_ns"] = echo.rtt_ns.into();
         return output.print(&format!("{found:#}\n"));
     }
@@ -89,7 +92,7 @@ pub fn run_program(args: &ProbeArgs, output: &Output) -> Result<(), Failure> {
     if repr.hop <= 0 {
         return output.print(&text);
     }
-    text += &report::words(&echo.program, &map, "");
+    text += &report::words(&words, "");
     output.print(&text)
 }
 

@@ -20,15 +20,41 @@ pub fn hexadecimal(bytes: &[u8]) -> String {
     bytes.chunks(16).map(line).collect()
 }
 
-/// Returns the words of a program by hop, or its stack if they have no names, each line after a prefix.
-pub fn words(program: &TinyProgram, map: &MemoryMap, prefix: &str) -> String {
+/// Words of a program by hop, or its stack if they have no names. `None` is a word that no switch wrote.
+pub struct ProgramWords {
+    hops: Vec<Vec<(String, Option<u32>)>>,
+    stack: Option<Vec<Option<u32>>>,
+}
+
+impl ProgramWords {
+    /// Returns the words of a program that was sent with any memory.
+    pub fn of(program: &TinyProgram, map: &MemoryMap) -> ProgramWords {
+        let hop = |words: Vec<(String, u32)>| words.into_iter().map(|(name, value)| (name, Some(value))).collect();
+        let hops = program.words_by_hop(map).into_iter().map(hop).collect();
+        let stack = program.unnamed_words().map(|words| words.into_iter().map(Some).collect());
+        ProgramWords { hops, stack }
+    }
+
+    /// Returns the words of a program that [`TinyProgram::mark_absent`] marked before it was sent.
+    pub fn of_marked(program: &TinyProgram, map: &MemoryMap) -> ProgramWords {
+        ProgramWords { hops: program.words_or_absent(map), stack: program.unnamed_or_absent() }
+    }
+}
+
+/// Formats a word; `-` is one that no switch wrote.
+pub fn shown(word: Option<u32>) -> String {
+    word.map_or_else(|| "-".to_owned(), |value| value.to_string())
+}
+
+/// Returns the words of a program as text, each line after a prefix.
+pub fn words(words: &ProgramWords, prefix: &str) -> String {
     let mut text = String::new();
-    for (hop, words) in program.words_by_hop(map).iter().enumerate() {
-        let words: Vec<_> = words.iter().map(|(name, value)| format!("{name} {value}")).collect();
+    for (hop, words) in words.hops.iter().enumerate() {
+        let words: Vec<_> = words.iter().map(|(name, value)| format!("{name} {}", shown(*value))).collect();
         let _ = writeln!(text, "{prefix}hop {hop}: {}", words.join(", "));
     }
-    if let Some(words) = program.unnamed_words() {
-        let words: Vec<_> = words.iter().map(u32::to_string).collect();
+    if let Some(words) = &words.stack {
+        let words: Vec<_> = words.iter().copied().map(shown).collect();
         let stack = if words.is_empty() { "nothing".to_owned() } else { words.join(", ") };
         let _ = writeln!(
             text,
@@ -38,11 +64,11 @@ pub fn words(program: &TinyProgram, map: &MemoryMap, prefix: &str) -> String {
     text
 }
 
-/// Returns a program as JSON.
-pub fn program_json(program: &TinyProgram, map: &MemoryMap) -> Value {
+/// Returns a program as JSON, with its words. One that no switch wrote is `null`.
+pub fn program_json(program: &TinyProgram, map: &MemoryMap, words: ProgramWords) -> Value {
     let bytes: String = program.packet(&[]).iter().map(|byte| format!("{byte:02x}")).collect();
-    let hops: Vec<Value> = program
-        .words_by_hop(map)
+    let hops: Vec<Value> = words
+        .hops
         .into_iter()
         .map(|words| words.into_iter().map(|(name, value)| json!({ "name": name, "value": value })).collect())
         .collect();
@@ -54,7 +80,7 @@ pub fn program_json(program: &TinyProgram, map: &MemoryMap) -> Value {
         "status": program.repr.status.to_string(),
         "text": disassemble(program, map),
         "hops": hops,
-        "stack": program.unnamed_words(),
+        "stack": words.stack,
     })
 }
 
@@ -131,9 +157,27 @@ mod tests {
             Tcpu::execute(&mut bytes, &mut memory, &AccessRights::read_only());
         }
         let program = TinyProgram::decode(&wire::tpp::Packet::new_checked(&bytes).expect("a program"));
-        let text = words(&program, &map, "");
+        let text = words(&ProgramWords::of(&program, &map), "");
         assert!(text.starts_with("stack: 1, 2 (") && !text.contains("hop 0"), "{text}");
-        let json = program_json(&program, &map);
+        let json = program_json(&program, &map, ProgramWords::of(&program, &map));
         assert_eq!((&json["stack"], &json["hops"]), (&json!([1, 2]), &json!([])));
+    }
+
+    #[test]
+    fn words_that_no_switch_wrote_are_not_zero() {
+        let text = "PUSH [Switch:ID]\nPUSH [Queue:QueueOccupancy]";
+        let (map, mut sources, mut diagnostics) = (MemoryMap::new(), SourceMap::new(), Diagnostics::new());
+        let program = assemble(&mut sources, "absent", text, &map, &mut diagnostics);
+        let mut program = program.expect("it has no mistakes");
+        program.mark_absent();
+        let mut bytes = program.packet(&[]);
+        let mut memory = SparseMemory::new();
+        memory.fixed(map.find("Switch:ID").expect("it exists").address, 3);
+        Tcpu::execute(&mut bytes, &mut memory, &AccessRights::read_only());
+        let program = TinyProgram::decode(&wire::tpp::Packet::new_checked(&bytes).expect("a program"));
+        let shown = words(&ProgramWords::of_marked(&program, &map), "");
+        assert_eq!(shown, "hop 0: Switch:ID 3, Queue:QueueOccupancy -\n");
+        let json = program_json(&program, &map, ProgramWords::of_marked(&program, &map));
+        assert_eq!(json["hops"][0][1], json!({ "name": "Queue:QueueOccupancy", "value": null }));
     }
 }
