@@ -92,13 +92,13 @@ impl ForwarderKind {
 fn testpmd(network: &Network) -> Result<BenchProcess, Box<dyn Error>> {
     // It reports on its standard output that it forwards, and ends at the end of its input.
     let script = format!(
-        "exec dpdk-testpmd --lcores 0@1,1@1 --no-pci --no-huge -m 512 --vdev net_af_xdp0,iface=r1 \
+        "exec stdbuf -oL dpdk-testpmd --lcores 0@1,1@1 --no-pci --no-huge -m 512 --vdev net_af_xdp0,iface=r1 \
          --vdev net_af_xdp1,iface=r2 -- --forward-mode=mac --auto-start --eth-peer=1,{} --total-num-mbufs=32768 >&2",
         mac_text(SINK_MAC)
     );
     let mut command = network.router.command("setpriv")?;
     command.args(["--pdeathsig", "KILL", "sh", "-c", &script]).stdin(Stdio::piped());
-    BenchProcess::start(&mut command, "Press enter to exit")
+    BenchProcess::start(&mut command, "packets/burst")
 }
 
 /// Starts Triplane with `workers` workers, on any of the processors.

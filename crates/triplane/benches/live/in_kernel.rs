@@ -95,7 +95,17 @@ enum RunningForwarder {
     Redirect(#[expect(dead_code, reason = "dropping it ends the forwarder")] RedirectOnly),
     Router(#[expect(dead_code, reason = "dropping it ends the forwarder")] HandWrittenRouter),
     Triplane(BenchProcess),
-    Other(#[expect(dead_code, reason = "dropping it ends the forwarder")] Running),
+    Other(Running),
+}
+
+impl RunningForwarder {
+    fn stop(self) -> Result<(), Box<dyn Error>> {
+        match self {
+            RunningForwarder::Triplane(process) => process.stop().map(drop),
+            RunningForwarder::Other(running) => running.stop().map(drop),
+            RunningForwarder::Routing | RunningForwarder::Redirect(_) | RunningForwarder::Router(_) => Ok(()),
+        }
+    }
 }
 
 impl KernelForwarder {
@@ -155,9 +165,7 @@ impl KernelForwarder {
         let mut load = early.map_or_else(flood, Ok)?;
         let rate = load::rate(&mut load, &sink, settings.seconds, || None)?;
         drop(load);
-        if let RunningForwarder::Triplane(process) = running {
-            process.stop()?;
-        }
+        running.stop()?;
         // Packets to the switch leave by a port that does not exist, so they do not arrive.
         let lost = if self == KernelForwarder::KernelSlow { SLOW_SHARE } else { 0.0 };
         Ok(Rate { arrived: rate.arrived / (1.0 - lost), ..rate })
@@ -169,7 +177,7 @@ fn works(row: KernelForwarder, name: &str, network: &Network, directory: &Path) 
     if !matches!(row, KernelForwarder::OpenVswitch | KernelForwarder::Testpmd) {
         return true;
     }
-    let result = row.start(network, directory);
+    let result = row.start(network, directory).and_then(RunningForwarder::stop);
     result.inspect_err(|error| println!("{name}: left out, {error}")).is_ok()
 }
 

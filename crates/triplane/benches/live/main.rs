@@ -1,8 +1,9 @@
-//! Compares Triplane between two interfaces with a bare AF_XDP forwarder, the kernel's routing and Open vSwitch.
+//! Compares Triplane between two interfaces with a bare AF_XDP forwarder, the kernel's routing, Open vSwitch and
+//! DPDK's testpmd.
 //!
 //! ```text
-//! cargo bench -p triplane --bench live [-- [rounds=7] [seconds=0.5] [len=60] [only=rate|overload|latency|workers|kernel]
-//!     [kinds=bare,triplane,...]]
+//! cargo bench -p triplane --bench live [-- [rounds=7] [seconds=0.5] [len=60] [kinds=bare,triplane,...]
+//!     [only=rate|overload|latency|workers|kernel|applications]]
 //! ```
 //!
 //! Everything runs in network namespaces that the benchmark creates, on veth pairs, and needs root. All kinds take
