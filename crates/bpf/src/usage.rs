@@ -32,6 +32,8 @@ pub(crate) struct Usage {
     pub changed_by_deparser: BTreeSet<HeaderId>,
     /// Whether a time is read.
     pub reads_time: bool,
+    /// Whether a header of the packet becomes valid or invalid after the parser, be it emitted or not.
+    pub changes_validity: bool,
     /// Whether every packet leaves with the headers that it came with.
     pub keeps_headers: bool,
     /// Whether packets that leave with other headers stay in the kernel.
@@ -63,8 +65,26 @@ impl Usage {
             }
         }
         usage.reads_time |= pipeline.arrival_time.is_some_and(|slot| usage.slots_read.contains(&slot));
-        let bodies = usage.bodies.iter().map(|body| &program.bodies[*body]);
-        usage.changed_by_deparser = bodies.filter(|body| emits(body)).flat_map(changed_headers).collect();
+        for step in &pipeline.steps {
+            if let Step::Run(body) = step {
+                // What its actions do counts as done by the body.
+                let mut reached = Usage::default();
+                reached.body(program, *body);
+                let bodies = || reached.bodies.iter().map(|body| &program.bodies[*body]);
+                if bodies().any(emits) {
+                    usage.changed_by_deparser.extend(bodies().flat_map(changed_headers));
+                }
+            }
+        }
+        let has_other_validity = |op: &Op| match op {
+            Op::SetValid(header) | Op::SetInvalid(header) | Op::CopyHeader(header, _) => match header {
+                HeaderRef::Header(header) => !program.headers[*header].local,
+                HeaderRef::Element(..) => true,
+            },
+            _ => false,
+        };
+        usage.changes_validity =
+            usage.bodies.iter().flat_map(|body| ops(&program.bodies[*body])).any(has_other_validity);
         usage.keeps_headers = keeps_headers(program, pipeline, &usage);
         let emitted = usage.bodies.iter().flat_map(|body| ops(&program.bodies[*body])).filter_map(|op| match op {
             Op::Emit(HeaderRef::Header(header)) => Some(program.layout(*header).fixed_bits() / 8),
@@ -219,6 +239,7 @@ fn changed_headers(body: &Body) -> impl Iterator<Item = HeaderId> {
     ops(body).filter_map(|op| match op {
         Op::Assign(LValue::Field(HeaderRef::Header(header), _), _)
         | Op::Compute(LValue::Field(HeaderRef::Header(header), _), ..)
+        | Op::RegisterRead(LValue::Field(HeaderRef::Header(header), _), ..)
         | Op::CopyHeader(HeaderRef::Header(header), _)
         | Op::SetValid(HeaderRef::Header(header))
         | Op::SetInvalid(HeaderRef::Header(header)) => Some(*header),

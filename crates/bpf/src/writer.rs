@@ -286,12 +286,16 @@ impl RegionWriter {
         // Removals come first: they make room for insertions.
         for (id, number) in entries() {
             let (table, at) = (tables.get_mut(&id).expect("every table has its copy"), table_view(id));
-            if at.is_outdated(table, number, program, objects) {
+            let is_outdated = at.is_outdated(table, number, program, objects);
+            if is_outdated {
                 at.remove(table, number, sink);
-                if let Some(profile) = profile_of(id) {
-                    let copied = profiles.get_mut(&profile).expect("every profile has its copy");
-                    profile_view(profile).release(copied, (id, number));
-                }
+            }
+            // An entry whose key had no room may have a group all the same.
+            if (is_outdated || !table.entries.contains_key(&number))
+                && let Some(profile) = profile_of(id)
+            {
+                let copied = profiles.get_mut(&profile).expect("every profile has its copy");
+                profile_view(profile).release(copied, (id, number));
             }
         }
         let full_profile = |id: ProfileId| RegionError::ProfileFull { profile: program.profiles[id].name.clone() };

@@ -57,7 +57,7 @@ impl Emitter<'_> {
             engine::Step::PresentLengthTo(slot) => self.read_slot(*slot).is_some(),
             _ => false,
         });
-        if is_needed && !self.usage.keeps_headers {
+        if is_needed && self.usage.changes_validity {
             let word = self.scratch.pending_word();
             self.load_header_bits();
             self.store_word(word, R1);

@@ -309,6 +309,8 @@ impl<'p> Emitter<'p> {
         self.push(Instruction::Load(AccessSize::B8, R1, R1, 0));
         self.jump_if(Cond::Eq, R1, 0, self.slow);
         self.load_word(R2, ScratchWord::TIME);
+        // The process has another clock than the kernel, in a namespace of its own.
+        self.jump_if(Cond::Lt, R2, R1, self.slow);
         self.alu(Alu::Sub, R2, R1);
         self.alu(Alu::Div, R2, 1000);
         self.store_word(ScratchWord::TIME, R2);

@@ -9,10 +9,13 @@ use std::sync::atomic::AtomicU64;
 use bits::Bits;
 use engine::{ActionCall, ActionSpec, ChangedEntry, GroupMember, Objects, WeightedCall};
 use ir::{ProfileId, TableId};
-use tables::flat::{ChoiceWriter, UNSEARCHABLE};
+use tables::flat::{ChoiceWriter, MAX_CHOICES, UNSEARCHABLE};
 
 use crate::layout::{FlatProfile, GROUP};
 use crate::region::store;
+
+/// Maximum number of groups without room that an update tries again.
+const MAX_RETRIES: usize = 64;
 
 /// The owner of a group: the control plane, by the group's id, or an entry, by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -74,6 +77,8 @@ pub(super) struct CopiedProfile {
     refused: BTreeSet<GroupOwner>,
     /// Whether there is more room since they were refused.
     has_freed: bool,
+    /// The last one that was tried again.
+    retried: Option<GroupOwner>,
 }
 
 impl CopiedProfile {
@@ -89,6 +94,7 @@ impl CopiedProfile {
             held: BTreeMap::new(),
             refused: BTreeSet::new(),
             has_freed: false,
+            retried: None,
         }
     }
 
@@ -158,9 +164,14 @@ impl ProfileView<'_> {
     /// Writes the groups for which there was no room, if there is more of it now.
     pub(super) fn retry(&self, copied: &mut CopiedProfile) -> Option<()> {
         if std::mem::take(&mut copied.has_freed) {
-            let refused = std::mem::take(&mut copied.refused);
-            refused.into_iter().try_for_each(|owner| self.write_group(copied, owner))?;
-            copied.has_freed = false;
+            let last = copied.retried;
+            let is_later = |owner: &&GroupOwner| last.is_none_or(|last| **owner > last);
+            let (later, earlier): (Vec<GroupOwner>, Vec<GroupOwner>) = copied.refused.iter().partition(is_later);
+            let some: Vec<GroupOwner> = later.into_iter().chain(earlier).take(MAX_RETRIES).collect();
+            copied.retried = some.last().copied();
+            some.into_iter().try_for_each(|owner| self.write_group(copied, owner))?;
+            // An update takes bounded time, so others wait for the next one.
+            copied.has_freed = copied.refused.len() > MAX_RETRIES;
         }
         Some(())
     }
@@ -277,7 +288,9 @@ impl ProfileView<'_> {
             _ => UNSEARCHABLE.into(),
         };
         store(self.region, (groups.blocks + self.base) / 8 + group.number, block);
-        match block == UNSEARCHABLE.into() {
+        // More room does not help a group of too many choices.
+        let is_too_large = up.is_some_and(|up| up.len() > MAX_CHOICES);
+        match block == UNSEARCHABLE.into() && !is_too_large {
             true => copied.refused.insert(owner),
             false => copied.refused.remove(&owner),
         };

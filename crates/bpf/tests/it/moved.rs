@@ -280,3 +280,54 @@ fn tunnels_run_in_the_kernel() {
         Err(error) => testing::skip(&format!("needs root: {error}")),
     }
 }
+
+/// A program of one header whose deparser and controls are given.
+fn small(locals: &str, ingress: &str, egress: &str, deparser: &str) -> String {
+    format!(
+        r#"
+#include <core.p4>
+#include <v1model.p4>
+header h_t {{ bit<8> v; bit<8> w; }}
+header note_t {{ bit<16> x; }}
+struct headers {{ h_t a; note_t note; }}
+struct metadata {{}}
+parser P(packet_in packet, out headers hdr, inout metadata meta, inout standard_metadata_t std) {{
+    state start {{ packet.extract(hdr.a); transition accept; }}
+}}
+control V(inout headers hdr, inout metadata meta) {{ apply {{}} }}
+control I(inout headers hdr, inout metadata meta, inout standard_metadata_t std) {{
+    apply {{ std.egress_spec = 3; {ingress} }}
+}}
+control E(inout headers hdr, inout metadata meta, inout standard_metadata_t std) {{ apply {{ {egress} }} }}
+control C(inout headers hdr, inout metadata meta) {{ apply {{}} }}
+control D(packet_out packet, in headers hdr) {{ {locals} apply {{ {deparser} }} }}
+V1Switch(P(), V(), I(), E(), C(), D()) main;
+"#
+    )
+}
+
+#[test]
+fn egress_counts_valid_headers_that_are_not_emitted() {
+    let drop = "if (std.packet_length > 20) { mark_to_drop(std); }";
+    let text = small("", "if (hdr.a.v == 1) { hdr.note.setValid(); }", drop, "packet.emit(hdr.a);");
+    let mut rig = Rig::new(&rig::compile_text(&text, None).expect("a valid program"), |_, _| ());
+    let packet = |first: u8, length: usize| [&[first][..], &vec![0; length - 1]].concat();
+    let ways = [(0, 20), (1, 20), (1, 18), (0, 21)].map(|(first, length)| rig.packet(0, &packet(first, length)));
+    assert!(matches!(ways, [Way::Sent { .. }, Way::Dropped, Way::Sent { .. }, Way::Dropped]), "{ways:?}");
+}
+
+#[test]
+fn headers_that_a_deparser_changes_after_it_emitted_them_are_those_of_the_switch() {
+    let register = "register<bit<8>>(1) last; h_t t;";
+    let table = "h_t t; action set() { t.v = 9; } table one { actions = { set; } default_action = set(); }";
+    let deparsers = [
+        (register, "t = hdr.a; packet.emit(t); last.read(t.v, 0); packet.emit(t);"),
+        (table, "t = hdr.a; packet.emit(t); one.apply(); packet.emit(t);"),
+    ];
+    for (locals, deparser) in deparsers {
+        let text = small(locals, "", "", deparser);
+        let program = rig::compile_text(&text, None).expect("a valid program");
+        let mut rig = Rig::new(&program, |_, _| ());
+        assert_eq!(rig.packet(0, &[5; 30]), Way::HandedOver, "{deparser}");
+    }
+}

@@ -10,6 +10,7 @@ use bpf::{CountSink, KernelOptions, PortState, RegionError, RegionWriter};
 use engine::{ActionCall, Objects, TableEntry};
 use ir::{ActionId, KeyValue, Program, TableId};
 use rng::SplitMix64;
+use v1model::{Config, Switch};
 
 use crate::rig::{self, CPU, CPUS, Hits, Rig, Way, links};
 
@@ -186,6 +187,29 @@ fn a_table_without_room_closes_the_gate_until_there_is_room_again() {
     for key in &keys {
         assert!(matches!(rig.packet(0, &packet(*key as u16)), Way::Sent { .. }));
     }
+}
+
+#[test]
+fn a_switch_whose_entries_do_not_fit_at_first_runs_in_the_kernel_as_soon_as_they_do() {
+    let program = two_tables();
+    let mut switch = Switch::new(program.clone(), Config::with_ports(8)).expect("a switch");
+    let shape = tables::flat::FlatExact::new(1, 64);
+    let keys: Vec<u64> = (0..1 << 16).filter(|key| shape.home([*key].into_iter()) == 5).take(17).collect();
+    for key in &keys {
+        let entry = exact_entry(&program, *key, 1);
+        switch.objects_mut().insert(exact(&program).0, entry).expect("the switch has room");
+    }
+    let pipeline = v1model::kernel_pipeline(&program).expect("a v1model program");
+    let code = bpf::compile(&program, &pipeline, KernelOptions { cpus: CPUS, ports: 8 }).expect("it is small");
+    let region: Vec<AtomicU64> = (0..code.layout.bytes() / 8).map(|_| AtomicU64::new(0)).collect();
+    let full = RegionError::TableFull { table: "MyIngress.exact_table".to_owned() };
+    assert_eq!(switch.attach_kernel(&code, Arc::new(region), rig::wait_for_packet), Err(full.clone()));
+    switch.publish();
+    assert_eq!((switch.is_in_kernel(), switch.kernel_failure()), (false, Some(&full)));
+    let removed = exact_entry(&program, keys[3], 1).keys;
+    switch.objects_mut().delete(exact(&program).0, &removed, 0).expect("it is there");
+    switch.publish();
+    assert_eq!((switch.is_in_kernel(), switch.kernel_failure()), (true, None));
 }
 
 /// Forgets all counts.

@@ -25,8 +25,11 @@ pub struct HandOverOrder {
     pub words: Vec<[usize; 2]>,
 }
 
-/// Distance between the numbers of one program and those of the next. Frames of the earlier one may still arrive.
-const NEXT_PROGRAM: u64 = 1 << 32;
+/// Distance between the numbers of one program and those of the next. Frames of the earlier one may still arrive; there
+/// are fewer of them.
+const NEXT_PROGRAM: u64 = 1 << 20;
+/// Numbers of programs begin below this one, far below the bits that mark buckets and frames.
+const FIRST_NUMBERS: u64 = 1 << 46;
 
 impl HandOverOrder {
     /// Sets the words to the first numbers of a program that follows another one on the port.
@@ -37,7 +40,7 @@ impl HandOverOrder {
                 let [handed, _] = earlier.words.get(queue)?;
                 Some((*earlier.memory).as_ref()[*handed].load(Ordering::Acquire))
             });
-            let first = last.map_or(0, |last| last + NEXT_PROGRAM);
+            let first = last.map_or(0, |last| (last + NEXT_PROGRAM) % FIRST_NUMBERS);
             words[*handed].store(first, Ordering::Relaxed);
             words[*done].store(first, Ordering::Relaxed);
         }

@@ -141,7 +141,8 @@ impl Switch {
     /// region from now on, so no worker may run packets meanwhile.
     ///
     /// # Errors
-    /// If the entries do not fit into the region, or the registers lie in that of earlier code.
+    /// If the entries do not fit into the region: then all packets are handed over until a change makes room. Or if the
+    /// registers lie in the region of earlier code, and nothing has changed.
     ///
     /// # Panics
     /// If the code is of another program, or the memory is smaller than the region.
@@ -157,7 +158,7 @@ impl Switch {
             }
         }
         let mut writer = RegionWriter::new(&code.layout, waits);
-        writer.fill((*memory).as_ref(), &self.program, &self.objects)?;
+        let filled = writer.fill((*memory).as_ref(), &self.program, &self.objects);
         self.objects.record_changes();
         self.kernel = Some(Box::new(KernelLink {
             writer,
@@ -166,9 +167,9 @@ impl Switch {
             written: BTreeMap::new(),
             ports_changed: true,
             has_left: false,
-            failure: None,
+            failure: filled.clone().err(),
         }));
-        Ok(())
+        filled
     }
 
     /// Sets the device by which packets in the kernel leave a port; they are handed over without one, and while the

@@ -39,7 +39,7 @@ impl KernelHook {
     pub(super) fn new(
         ports: KernelPorts,
         loader: Option<KernelLoader>,
-        program: Arc<Program>,
+        switch: &Switch,
         losses: Option<Arc<Losses>>,
         on_note: KernelNoteCallback,
     ) -> KernelHook {
@@ -47,10 +47,10 @@ impl KernelHook {
         KernelHook {
             ports,
             loader,
-            program,
+            program: Arc::clone(switch.program()),
             loading: None,
             losses,
-            failure: None,
+            failure: switch.kernel_failure().cloned(),
             on_note,
             clock_origin_ns: u64::MAX,
             checked,
@@ -91,7 +91,10 @@ impl KernelHook {
                 self.set_clock(context);
                 (self.on_note)(&summary.to_string());
             }
-            Err(error) => (self.on_note)(&not_in_kernel(&error)),
+            Err(error) => {
+                self.failure = context.switch.kernel_failure().cloned();
+                (self.on_note)(&not_in_kernel(&error));
+            }
         }
     }
 

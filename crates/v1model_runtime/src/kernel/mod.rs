@@ -217,7 +217,7 @@ impl KernelPorts {
             false => load::compile(switch.program(), switch.config())
                 .and_then(|code| self.load(code))
                 .and_then(|loaded| self.install(switch, loaded))
-                .inspect_err(|_| self.restore()),
+                .inspect_err(|error| self.restore_after(error)),
         };
         // A run without these counts is still correct: kernels without BTF lose the same frames uncounted.
         let interfaces: Vec<u32> = self.ports.iter().map(|(_, attachment)| attachment.index()).collect();
@@ -229,8 +229,15 @@ impl KernelPorts {
         });
         let without = self.ports.iter().filter(|(_, attachment)| !self.is_gpl && attachment.restores_tags());
         let without_tags = without.map(|(port, _)| *port).collect();
-        let hook = KernelHook::new(self, loader, Arc::clone(switch.program()), losses.clone(), on_note);
+        let hook = KernelHook::new(self, loader, switch, losses.clone(), on_note);
         Ok((hook, KernelRun { summary, losses_error, without_tags, losses }))
+    }
+
+    /// Runs the ports' own programs again, unless the code waits for entries to fit.
+    fn restore_after(&self, error: &NotInKernel) {
+        if !matches!(error, NotInKernel::Entries(_)) {
+            self.restore();
+        }
     }
 
     /// Runs the ports' own programs again.
@@ -249,7 +256,7 @@ impl KernelPorts {
             not_sent_to: Vec::new(),
             instructions: loaded.instructions,
         };
-        switch.attach_kernel(&loaded.code, loaded.region, wait_for_packet)?;
+        let filled = switch.attach_kernel(&loaded.code, loaded.region, wait_for_packet);
         for (state, (port, attachment)) in self.device_states().zip(&self.ports) {
             if !self.accepts_redirects(attachment) {
                 summary.not_sent_to.push((*port, attachment.interface().to_owned()));
@@ -257,6 +264,7 @@ impl KernelPorts {
             switch.set_kernel_device(*port, state);
         }
         switch.publish();
+        filled?;
         Ok(summary)
     }
 
