@@ -35,8 +35,9 @@ fn plain(repr: Repr) -> Repr {
 pub struct TinyPrograms {
     map: MemoryMap,
     inputs: Vec<Vec<u8>>,
-    /// A shim whose filter matches all packets.
+    /// A shim whose filter matches all packets, and the program that it inserts. It expects the same one.
     shim: Shim,
+    program: TinyProgram,
 }
 
 /// MTU of the shim, in bytes.
@@ -65,9 +66,10 @@ impl TinyPrograms {
         let mut shim = Shim::new(MTU);
         let program = Case::new(0).bytes;
         let program = TinyProgram::decode(&Packet::new_checked(&program[..]).expect("a generated program"));
-        let added = shim.add_tpp(PacketFilter::default(), &TinyProgram { repr: plain(program.repr), ..program }, 1, 0);
-        added.expect("it is neither done nor reflective");
-        TinyPrograms { map, inputs: texts.chain(programs).chain(frames()).collect(), shim }
+        let program = TinyProgram { repr: plain(program.repr), ..program };
+        shim.add_tpp(PacketFilter::default(), &program, 1, 0).expect("it is neither done nor reflective");
+        shim.expect_tpp(PacketFilter::default(), &program).expect("it is the first one");
+        TinyPrograms { map, inputs: texts.chain(programs).chain(frames()).collect(), shim, program }
     }
 
     /// Runs a program on several switches, and asserts that both processors agree.
@@ -119,7 +121,9 @@ impl TinyPrograms {
         if sent != input {
             assert!(sent.len() <= MTU + ethernet::HEADER_LEN, "{} bytes", sent.len());
             let mut collected = 0;
-            assert!(Shim::new(MTU).received(&mut sent, |_| collected += 1));
+            let mut receiver = Shim::new(MTU);
+            receiver.expect_tpp(PacketFilter::default(), &self.program).expect("it is the first one");
+            assert!(receiver.received(&mut sent, |_| collected += 1));
             assert_eq!((&sent[..], collected), (input, 1), "the packet is as it was");
         }
         let mut received = input.to_vec();
