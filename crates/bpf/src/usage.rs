@@ -56,26 +56,27 @@ impl Usage {
                 _ => {}
             }
         }
+        usage.copies(pipeline);
+        usage.changed_by_deparser = changed_by_deparser(program, pipeline);
+        usage.headers_of_packets(program, pipeline);
+        usage
+    }
+
+    /// Notes what is read by steps that copy it to something that is read.
+    fn copies(&mut self, pipeline: &KernelPipeline) {
         // The last copy comes first, as it may be one of an earlier copy.
         for step in pipeline.steps.iter().rev() {
             match step {
-                Step::Copy(to, from) if usage.slots_read.contains(to) => _ = usage.slots_read.insert(*from),
-                Step::TimeTo(slot) => usage.reads_time |= usage.slots_read.contains(slot),
+                Step::Copy(to, from) if self.slots_read.contains(to) => _ = self.slots_read.insert(*from),
+                Step::TimeTo(slot) => self.reads_time |= self.slots_read.contains(slot),
                 _ => {}
             }
         }
-        usage.reads_time |= pipeline.arrival_time.is_some_and(|slot| usage.slots_read.contains(&slot));
-        for step in &pipeline.steps {
-            if let Step::Run(body) = step {
-                // What its actions do counts as done by the body.
-                let mut reached = Usage::default();
-                reached.body(program, *body);
-                let bodies = || reached.bodies.iter().map(|body| &program.bodies[*body]);
-                if bodies().any(emits) {
-                    usage.changed_by_deparser.extend(bodies().flat_map(changed_headers));
-                }
-            }
-        }
+        self.reads_time |= pipeline.arrival_time.is_some_and(|slot| self.slots_read.contains(&slot));
+    }
+
+    /// Finds out how the headers of packets change. Bodies, and what they change after emitting it, are known.
+    fn headers_of_packets(&mut self, program: &Program, pipeline: &KernelPipeline) {
         let has_other_validity = |op: &Op| match op {
             Op::SetValid(header) | Op::SetInvalid(header) | Op::CopyHeader(header, _) => match header {
                 HeaderRef::Header(header) => !program.headers[*header].local,
@@ -83,16 +84,16 @@ impl Usage {
             },
             _ => false,
         };
-        usage.changes_validity =
-            usage.bodies.iter().flat_map(|body| ops(&program.bodies[*body])).any(has_other_validity);
-        usage.keeps_headers = keeps_headers(program, pipeline, &usage);
-        let emitted = usage.bodies.iter().flat_map(|body| ops(&program.bodies[*body])).filter_map(|op| match op {
-            Op::Emit(HeaderRef::Header(header)) => Some(program.layout(*header).fixed_bits() / 8),
-            _ => None,
-        });
-        let bytes: u32 = emitted.fold(0, u32::saturating_add);
-        usage.moves_headers = !usage.keeps_headers && bytes <= MAX_MOVED_BYTES;
-        usage
+        let emitted = |op: &Op| match op {
+            Op::Emit(HeaderRef::Header(header)) => program.layout(*header).fixed_bits() / 8,
+            _ => 0,
+        };
+        let all = || self.bodies.iter().flat_map(|body| ops(&program.bodies[*body]));
+        let changes_validity = all().any(has_other_validity);
+        let emitted_bytes = all().map(emitted).fold(0, u32::saturating_add);
+        self.changes_validity = changes_validity;
+        self.keeps_headers = keeps_headers(program, pipeline, self);
+        self.moves_headers = !self.keeps_headers && emitted_bytes <= MAX_MOVED_BYTES;
     }
 
     /// Whether a field is kept in scratch memory.
@@ -232,6 +233,22 @@ pub(crate) fn ops(body: &Body) -> impl Iterator<Item = &Op> {
 /// Whether a body emits headers.
 pub(crate) fn emits(body: &Body) -> bool {
     ops(body).any(|op| matches!(op, Op::Emit(_)))
+}
+
+/// Returns the headers that are changed by steps that emit headers. What the actions of a body do counts as done by the
+/// body.
+fn changed_by_deparser(program: &Program, pipeline: &KernelPipeline) -> BTreeSet<HeaderId> {
+    let mut changed = BTreeSet::new();
+    for step in &pipeline.steps {
+        let Step::Run(body) = step else { continue };
+        let mut reached = Usage::default();
+        reached.body(program, *body);
+        let bodies = || reached.bodies.iter().map(|body| &program.bodies[*body]);
+        if bodies().any(emits) {
+            changed.extend(bodies().flat_map(changed_headers));
+        }
+    }
+    changed
 }
 
 /// Returns the headers that a body changes itself.

@@ -36,7 +36,7 @@ mod watch;
 
 pub use algorithm::{Algorithms, CrcParams};
 pub use bit_string::BitString;
-pub use interpreter::{Ending, FUEL_BLOCKS, Interpreter, Now};
+pub use interpreter::{Ending, FUEL_BLOCKS, Interpreter, NO_ACTION, Now};
 pub use objects::{
     ActionCall, ActionSpec, Applied, CELLS_PER_PAGE, ChangedEntry, Colour, CounterValue, DIRTY_PAGE, Dependency,
     EntryError, EntryHandle, EntryStats, GroupMember, INLINE_USE_PACKET, INLINE_USE_WRITES, InlineArray,

@@ -108,14 +108,9 @@ impl Emitter<'_> {
                 continue;
             }
             let is_not_sent = self.code.label();
-            let (valid, place) = self.scratch.headers[&header];
-            self.load_word(R1, valid);
-            self.jump_if(Cond::Eq, R1, 0, is_not_sent);
             // A valid header that was never extracted is not emitted, or headers would be moved. All others are
             // emitted, as the emitted headers are all bytes that the parser consumed.
-            self.load_word(R0, place);
-            self.jump_if(Cond::Eq, R0, 0, is_not_sent);
-            self.point_at(self.program.layout(header).fixed_bits() / 8, self.abort);
+            self.point_at_header(header, [is_not_sent, is_not_sent, self.abort]);
             for field in fields {
                 let word = self.scratch.fields[&(header, field)];
                 self.load_word(R1, word);
@@ -123,6 +118,17 @@ impl Emitter<'_> {
             }
             self.bind(is_not_sent);
         }
+    }
+
+    /// Loads the address of a header where it was extracted to r2. Jumps to the first label if it is not valid, to the
+    /// second if it was never extracted, and to the third if the packet has no room for it.
+    pub(super) fn point_at_header(&mut self, header: HeaderId, [invalid, new, outside]: [Label; 3]) {
+        let (valid, place) = self.scratch.headers[&header];
+        self.load_word(R0, valid);
+        self.jump_if(Cond::Eq, R0, 0, invalid);
+        self.load_word(R0, place);
+        self.jump_if(Cond::Eq, R0, 0, new);
+        self.point_at(self.program.layout(header).fixed_bits() / 8, outside);
     }
 
     /// Loads the address of a place, which r0 has plus 1, to r2. Jumps unless the packet has this many bytes there: the
@@ -163,14 +169,19 @@ impl Emitter<'_> {
         self.add_packet(R2);
     }
 
+    /// Loads the index in a pending word to r1. Jumps to `none` if there is none, or it is not below `size`.
+    pub(super) fn load_pending_index(&mut self, word: ScratchWord, size: u32, none: Label) {
+        self.load_word(R1, word);
+        self.jump_if(Cond::Eq, R1, 0, none);
+        self.alu(Alu::Sub, R1, 1);
+        self.jump_if_number(Cond::Ge, R1, size.into(), none);
+    }
+
     fn count_pending(&mut self) {
         for (word, counter) in std::mem::take(&mut self.counts) {
             let (first, size) = self.layout.counters[&counter];
             let is_none = self.code.label();
-            self.load_word(R1, word);
-            self.jump_if(Cond::Eq, R1, 0, is_none);
-            self.alu(Alu::Sub, R1, 1);
-            self.jump_if_number(Cond::Ge, R1, size.into(), is_none);
+            self.load_pending_index(word, size, is_none);
             self.add_at(R1, first);
             self.bind(is_none);
         }

@@ -4,6 +4,7 @@
 //! in a table of the region (Sarwate, "Computation of Cyclic Redundancy Checks via Table Look-Up", 1988). The
 //! parameters of custom CRCs may change at run time, so they are handed over.
 
+use engine::CrcParams;
 use ir::{Algorithm, Expr, HashInput};
 
 use super::scratch::ScratchWord;
@@ -12,7 +13,7 @@ use crate::asm::{AccessSize, Alu, Instruction, MapRef, Reg};
 
 /// Maximum number of values of a checksum, so that their sum has no more than 64 bits.
 const MAX_VALUES: usize = 4096;
-/// Maximum number of bytes of a CRC: each takes nine instructions.
+/// Maximum number of bits of a CRC: each byte takes nine instructions.
 const MAX_CRC_BITS: u32 = 64 * 8;
 
 /// Number of entries of the table of a CRC, a word each.
@@ -36,18 +37,17 @@ impl Crc {
         }
     }
 
-    /// Returns the polynomial, least significant bit first, and the value that the CRC begins with and is
-    /// exclusive-ored with at the end.
-    fn parameters(self) -> (u32, u32) {
+    fn parameters(self) -> CrcParams {
         match self {
-            Crc::Crc16 => (0xa001, 0),
-            Crc::Crc32 => (0xedb8_8320, u32::MAX),
+            Crc::Crc16 => CrcParams::CRC16,
+            Crc::Crc32 => CrcParams::CRC32,
         }
     }
 
     /// Returns the remainders of all bytes.
     pub fn table(self) -> impl Iterator<Item = u64> {
-        let (polynomial, _) = self.parameters();
+        let CrcParams { width, polynomial, .. } = self.parameters();
+        let polynomial = polynomial.reverse_bits() >> (32 - width);
         let step = move |register: u32, _| (register >> 1) ^ if register & 1 == 1 { polynomial } else { 0 };
         (0..CRC_TABLE_WORDS).map(move |byte| (0..8).fold(byte, step).into())
     }
@@ -80,20 +80,23 @@ impl Emitter<'_> {
     /// Computes a hash or checksum without problems to r1, for a place of `width` bits.
     pub(super) fn hash(&mut self, algorithm: Algorithm, data: &[HashInput], width: u32) {
         let values = self.values(data);
-        match (algorithm, Crc::of(algorithm)) {
-            (_, Some(crc)) => self.crc(crc, &values),
-            (Algorithm::Xor16, _) => self.xor16(&values),
-            (Algorithm::Identity, _) => self.identity(&values, width),
-            _ => self.checksum(&values),
+        if let Some(crc) = Crc::of(algorithm) {
+            self.crc(crc, &values);
+        } else {
+            match algorithm {
+                Algorithm::Xor16 => self.xor16(&values),
+                Algorithm::Identity => self.identity(&values, width),
+                _ => self.checksum(&values),
+            }
         }
         self.truncate(R1, width.min(64));
     }
 
     /// Computes a CRC to r1.
     fn crc(&mut self, crc: Crc, values: &[&Expr]) {
-        let (_, mask) = crc.parameters();
+        let CrcParams { init, xor_out, .. } = crc.parameters();
         let (register, rest) = (self.spill(), self.spill());
-        self.number(R1, mask.into());
+        self.number(R1, init.into());
         self.store_word(register, R1);
         // The number of bits that wait for the rest of their byte.
         let mut waiting = 0;
@@ -109,7 +112,7 @@ impl Emitter<'_> {
         }
         self.load_word(R1, register);
         self.give_back(2);
-        self.number(R0, mask.into());
+        self.number(R0, xor_out.into());
         self.alu(Alu::Xor, R1, R0);
     }
 

@@ -183,12 +183,7 @@ impl Emitter<'_> {
             return;
         }
         let (end, is_new) = (self.code.label(), self.code.label());
-        let (valid, place) = self.scratch.headers[&header];
-        self.load_word(R0, valid);
-        self.jump_if(Cond::Eq, R0, 0, end);
-        self.load_word(R0, place);
-        self.jump_if(Cond::Eq, R0, 0, is_new);
-        self.point_at(self.program.layout(header).fixed_bits() / 8, self.slow);
+        self.point_at_header(header, [end, is_new, self.slow]);
         for piece in pieces {
             let Some(word) = piece.saved else { continue };
             self.push(Instruction::Load(piece.size, R1, R2, piece.at as i16));

@@ -7,9 +7,6 @@ use super::{Emitter, HandOverReason, R0, R1, R2, R3, R4};
 use crate::asm::{AccessSize, Alu, Cond, Instruction, Label, Reg};
 use crate::layout::{FlatGroups, GROUP};
 
-/// Value of the slot for the action that ran, if none did.
-pub(super) const NO_ACTION: u64 = u32::MAX as u64;
-
 impl Emitter<'_> {
     /// Finds the call for the record whose address is in r2, and loads its address to r2. Jumps to `none` for a group
     /// without a member whose port is up.
@@ -39,7 +36,7 @@ impl Emitter<'_> {
         self.alu(Alu::Add, R2, R1);
         self.push(Instruction::Load(AccessSize::B8, R1, R2, 0));
         self.jump_if(Cond::Eq, R1, 0, none);
-        // The group is too large, as docs/kernel.md says.
+        // The group has too many members, or there was no room for them.
         self.number(R0, UNSEARCHABLE.into());
         self.jump_if(Cond::Eq, R1, R0, self.slow);
         let keys = self.program.tables[table].keys.iter().filter(|key| key.kind == MatchKind::Selector);

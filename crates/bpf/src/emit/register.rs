@@ -95,10 +95,7 @@ impl Emitter<'_> {
         for RegisterSite { register, index, value } in std::mem::take(&mut self.register_sites) {
             let (_, size) = self.layout.registers[&register];
             let is_none = self.code.label();
-            self.load_word(R1, index);
-            self.jump_if(Cond::Eq, R1, 0, is_none);
-            self.alu(Alu::Sub, R1, 1);
-            self.jump_if_number(Cond::Ge, R1, size.into(), is_none);
+            self.load_pending_index(index, size, is_none);
             self.load_element_address(register, R1);
             self.load_word(R0, value);
             self.push(Instruction::Store(AccessSize::B8, R2, 0, R0));

@@ -1,12 +1,12 @@
 //! Emits lookups and the actions that they select.
 
+use engine::NO_ACTION;
 use ir::{Action, CounterId, Expr, Key, KeyValue, SlotId, TableId};
 use tables::flat::{
     CHILD_BITS, CHILD_SHIFT, FlatExact, FlatPrefixes, FlatRules, HASH_MULTIPLIER, HOME_MULTIPLIER, MAX_RULES,
     NODE_BITS, NODE_WORDS, PROBES, RuleElement, UNSEARCHABLE,
 };
 
-use super::profile::NO_ACTION;
 use super::scratch::ScratchWord;
 use super::{Emitter, HandOverReason, R0, R1, R2, R3, R4, small};
 use crate::asm::{AccessSize, Alu, Cond, Instruction, Label, Reg};

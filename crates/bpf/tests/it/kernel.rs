@@ -101,6 +101,19 @@ impl InKernel {
     }
 }
 
+/// Compares packets of at least 14 bytes here and in the machine of a rig that has run none, and then the regions. Says
+/// that the test skips this if the program could not be loaded.
+pub fn replay(kernel: io::Result<InKernel>, before: &Rig, packets: &[(u32, Vec<u8>)]) {
+    match kernel {
+        Ok(kernel) => {
+            let packets = packets.iter().filter(|(_, data)| data.len() >= 14);
+            packets.for_each(|(port, data)| kernel.compare(before, *port, data));
+            kernel.compare_regions(before);
+        }
+        Err(error) => testing::skip(&format!("needs root: {error}")),
+    }
+}
+
 #[test]
 fn the_router_in_the_kernel_is_the_router() {
     let program = crate::rig::program("examples/router/router.p4");

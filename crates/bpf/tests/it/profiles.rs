@@ -1,7 +1,6 @@
 //! Action profiles: members and groups that come, change and go, weights, and ports that members watch.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use bits::Bits;
 use bpf::HandOverReason;
@@ -10,7 +9,7 @@ use ir::{KeyValue, MatchKind, ProfileId, Program, TableId};
 use rng::SplitMix64;
 
 use crate::kernel::InKernel;
-use crate::rig::{self, CPU, CPUS, Rig, Way};
+use crate::rig::{self, Rig, Way};
 use crate::router;
 use crate::writer::all_changes_or_none;
 
@@ -348,27 +347,7 @@ fn custom_hashes_and_wide_selectors_hand_over_groups_only() {
 
 #[test]
 fn corrupted_profiles_misroute_but_never_fault_or_hang() {
-    let rig = run(&program("crc16"), 0, 0);
-    let mut rng = SplitMix64::new(8);
-    for round in 0..30 {
-        for word in rig.region.iter() {
-            let value = match rng.below(4) {
-                0 => word.load(Ordering::Relaxed),
-                1 => rng.below(40) | rng.below(2) << 29,
-                2 => u64::MAX >> rng.below(64),
-                _ => rng.next_u64(),
-            };
-            word.store(value, Ordering::Relaxed);
-        }
-        let page = rig.compiled.layout.scratch_bytes() / CPUS / 8;
-        for _ in 0..50 {
-            rig.region[(CPU * page) as usize].store(0, Ordering::Relaxed);
-            let gate = rig.compiled.layout.private_bytes() / 8;
-            rig.region[gate as usize].fetch_or(1, Ordering::Relaxed);
-            let outcome = rig.machine(0, &mut packet(&mut rng));
-            assert!(outcome.is_ok_and(|outcome| outcome.steps < 3000), "round {round}: {outcome:?}");
-        }
-    }
+    crate::region::corrupt(&run(&program("crc16"), 0, 0), packet);
 }
 
 #[test]

@@ -88,13 +88,14 @@ fn a_corrupted_region_misroutes_but_never_faults_or_hangs() {
 }
 
 /// Runs packets on random regions.
-fn corrupt(rig: &Rig, packet: impl Fn(&mut SplitMix64) -> Vec<u8>) {
+pub fn corrupt(rig: &Rig, packet: impl Fn(&mut SplitMix64) -> Vec<u8>) {
     let mut rng = SplitMix64::new(8);
     for round in 0..40 {
         for word in rig.region.iter() {
             let value = match rng.below(4) {
                 0 => word.load(Ordering::Relaxed),
-                1 => rng.below(40),
+                // Small numbers, and names of groups.
+                1 => rng.below(40) | rng.below(2) << 29,
                 2 => u64::MAX >> rng.below(64),
                 _ => rng.next_u64(),
             };

@@ -10,7 +10,7 @@ use crate::tables::Lookup;
 use crate::{Ending, Event, Watch};
 
 /// Value of the `action` slot of an application in which no action ran; no action has this index.
-const NO_ACTION: u64 = u32::MAX as u64;
+pub const NO_ACTION: u64 = u32::MAX as u64;
 
 impl<W: Watch + ?Sized> Execution<'_, W> {
     pub(super) fn apply(

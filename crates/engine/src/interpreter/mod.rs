@@ -6,6 +6,8 @@ mod effects;
 mod eval;
 mod parse;
 
+pub use apply::NO_ACTION;
+
 use ir::{BlockId, BodyId, Instr, LocId, Op, Program, TableId, Terminator};
 
 use crate::{BitString, Event, Objects, PacketState, Watch};

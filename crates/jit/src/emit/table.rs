@@ -3,7 +3,7 @@
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, InstBuilder, Value, types};
 use cranelift_frontend::Switch;
-use engine::{Objects, RECORD_ACTION, RECORD_HIT, RECORD_NO_ACTION, record_places};
+use engine::{NO_ACTION, Objects, RECORD_ACTION, RECORD_HIT, RECORD_NO_ACTION, record_places};
 use ir::{ActionId, BlockId, Op, SlotId, TableId};
 
 use super::Emit;
@@ -162,8 +162,7 @@ impl Emit<'_, '_> {
             self.set_number(slot, hit);
         }
         if let Some(slot) = action.filter(|slot| is_kept(self, slot)) {
-            // No action has this index in the program.
-            let number = ran.map_or(u64::from(u32::MAX), |ran| ran as u64);
+            let number = ran.map_or(NO_ACTION, |ran| ran as u64);
             self.set_number(slot, Word::Const(number));
         }
         self.go_to(Point::Code { scope: return_site.scope, block: return_site.block, instr: return_site.instr + 1 });

@@ -235,6 +235,13 @@ fn run_in(network: &SwitchedHosts, arguments: &[&str]) -> Running {
     Running::start(command.args([&["run", "--json"], arguments].concat()).current_dir(crate::support::root()))
 }
 
+/// Sends a ping from one host to the other, which must be answered.
+#[track_caller]
+fn ping_in(network: &SwitchedHosts, sequence: u16) {
+    let result = network.h1.ping([10, 0, 0, 2].into(), sequence, TEST_TIMEOUT).expect("it is sent");
+    assert!(matches!(result, PingResult::Reply { .. }), "{result:?}");
+}
+
 /// Sets the pipeline of a switch as its controller.
 fn set_pipeline(network: &SwitchedHosts, program: &str) {
     let path = crate::support::root().join(program).display().to_string();
@@ -273,10 +280,7 @@ fn a_pipeline_that_a_controller_sets_runs_in_the_kernel_too() {
     let Some(network) = switched() else { return };
     let mut running = run_in(&network, &["--p4runtime", ADDRESS, "--port", PORTS[0], "--port", PORTS[1]]);
     running.wait_for("press Ctrl-C to stop");
-    let ping = |sequence| {
-        let result = network.h1.ping([10, 0, 0, 2].into(), sequence, TEST_TIMEOUT).expect("it is sent");
-        assert!(matches!(result, PingResult::Reply { .. }), "{result:?}");
-    };
+    let ping = |sequence| ping_in(&network, sequence);
     // The second program is another one for the switch, although its text is the same.
     for sequence in 1..=2 {
         set_pipeline(&network, "examples/wire/wire.p4");
@@ -394,10 +398,7 @@ fn controllers_read_and_write_the_registers_of_the_kernel() {
         let mut command = network.switch.command(triplane(&[]).get_program()).expect("a command");
         Running::start(command.args([&["ctl", "--json"], words].concat())).wait().ok()
     };
-    let ping = |sequence| {
-        let result = network.h1.ping([10, 0, 0, 2].into(), sequence, TEST_TIMEOUT).expect("it is sent");
-        assert!(matches!(result, PingResult::Reply { .. }), "{result:?}");
-    };
+    let ping = |sequence| ping_in(&network, sequence);
     (0..3).for_each(ping);
     let cell = |register, port| {
         let found = ctl(&["registers", register, port]).json();

@@ -28,7 +28,8 @@ pub struct KernelHook {
     /// The failure that was noted.
     failure: Option<bpf::RegionError>,
     on_note: KernelNoteCallback,
-    /// Time of the kernel's clock at the start of the run in nanoseconds, at most some microseconds too late.
+    /// Time of the kernel's clock at the start of the run in nanoseconds; a little too late, see
+    /// [`KernelHook::set_clock`].
     clock_origin_ns: u64,
     /// Time of the last check of the devices, and of the last turn.
     checked: Time,
