@@ -15,7 +15,7 @@
 mod place;
 pub mod report;
 
-pub use place::{IntPlace, find};
+pub use place::{IntPlace, find, place_for};
 
 use std::fmt;
 use std::str::FromStr;
@@ -34,11 +34,6 @@ pub const HEADER_LEN: usize = 12;
 pub const VERSION: u8 = 2;
 /// Bytes in a word.
 pub const WORD: usize = 4;
-/// The instructions that 2.1 reserves: each requests a word.
-pub const RESERVED_INSTRUCTIONS: u16 = 0b0000_0000_0111_1110;
-/// The instruction for the checksum complement, the last field of a hop.
-pub const CHECKSUM_COMPLEMENT: u16 = 1;
-
 /// Type of INT-MD. Type 2 is for destinations, 3 is INT-MX.
 const MD: u8 = 1;
 /// Instructions that request two words: both timestamps, and the interfaces of level 2.
@@ -221,28 +216,6 @@ impl<T: AsRef<[u8]>> Packet<T> {
     /// Returns the metadata of all hops, the last hop first.
     pub fn stack(&self) -> &[u8] {
         &self.all()[SHIM_LEN + HEADER_LEN..self.length()]
-    }
-}
-
-impl<T: AsRef<[u8]> + AsMut<[u8]>> Packet<T> {
-    /// Says that no hops remained.
-    pub fn set_hops_exceeded(&mut self) {
-        self.bytes.as_mut()[4] |= 4;
-    }
-
-    /// Says that the packet would have exceeded the MTU.
-    pub fn set_mtu_exceeded(&mut self) {
-        self.bytes.as_mut()[4] |= 2;
-    }
-
-    /// Sets the number of hops that may still add metadata.
-    pub fn set_remaining_hops(&mut self, hops: u8) {
-        self.bytes.as_mut()[7] = hops;
-    }
-
-    /// Sets the length of header and stack, in words.
-    pub fn set_words(&mut self, words: u8) {
-        self.bytes.as_mut()[1] = words;
     }
 }
 

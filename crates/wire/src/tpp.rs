@@ -21,8 +21,8 @@ mod instruction;
 mod place;
 
 pub use instruction::{ALL_ONES, Instruction, Operation};
-pub use place::{Carriage, ProgramPlace, count_tags, find, find_echo, place_among_tags, reflect};
 pub(crate) use place::after_tags;
+pub use place::{Carriage, ProgramPlace, count_tags, find, find_echo, place_among_tags, reflect};
 
 use std::fmt;
 

@@ -2,5 +2,6 @@
 
 mod dissector;
 mod execution;
+mod int;
 mod language;
 mod probe;

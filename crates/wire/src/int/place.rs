@@ -27,6 +27,13 @@ pub struct IntPlace {
 /// Locates the shim of a frame by its marker: after at most four VLAN tags and IPv4, or IPv6 without extension headers,
 /// in a complete packet that is no fragment. In TCP it follows the options.
 pub fn find(frame: &[u8], marker: Marker) -> Option<IntPlace> {
+    let (place, own) = place_for(frame, marker)?;
+    (own == marker).then_some(place)
+}
+
+/// Returns the place that the shim has in packets with this marker, and what the packet has instead of the marker: its
+/// own UDP port, or its own DSCP.
+pub fn place_for(frame: &[u8], marker: Marker) -> Option<(IntPlace, Marker)> {
     let (ethertype, ip) = after_tags(frame)?;
     let bytes = &frame[ip..];
     let (class, protocol, transport, end) = match ethertype {
@@ -43,20 +50,20 @@ pub fn find(frame: &[u8], marker: Marker) -> Option<IntPlace> {
         }
         _ => return None,
     };
-    let segment = frame.get(transport..end)?;
-    let is_ipv6 = ethertype == ethernet::IPV6;
-    match (protocol, marker) {
-        (_, Marker::Dscp(dscp)) if class >> 2 != dscp => None,
-        (ipv4::UDP, _) => {
+    let (segment, is_ipv6) = (frame.get(transport..end)?, ethertype == ethernet::IPV6);
+    match protocol {
+        ipv4::UDP => {
             let header = udp::Packet::new_checked(segment).ok().filter(|header| header.length() <= segment.len())?;
-            let is_marked = !matches!(marker, Marker::UdpPort(port) if port != header.destination_port());
+            let own = match marker {
+                Marker::UdpPort(_) => Marker::UdpPort(header.destination_port()),
+                Marker::Dscp(_) => Marker::Dscp(class >> 2),
+            };
             let (start, end) = (transport + udp::HEADER_LEN, transport + header.length());
-            is_marked.then_some(IntPlace { marker, ip, is_ipv6, transport, is_udp: true, start, end })
+            Some((IntPlace { marker, ip, is_ipv6, transport, is_udp: true, start, end }, own))
         }
-        (ipv4::TCP, Marker::Dscp(_)) => {
-            let header = tcp::Packet::new_checked(segment).ok()?;
-            let start = end - header.payload().len();
-            Some(IntPlace { marker, ip, is_ipv6, transport, is_udp: false, start, end })
+        ipv4::TCP if matches!(marker, Marker::Dscp(_)) => {
+            let start = end - tcp::Packet::new_checked(segment).ok()?.payload().len();
+            Some((IntPlace { marker, ip, is_ipv6, transport, is_udp: false, start, end }, Marker::Dscp(class >> 2)))
         }
         _ => None,
     }

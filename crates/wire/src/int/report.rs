@@ -125,7 +125,7 @@ impl Repr<'_> {
         assert!(self.metadata.len().is_multiple_of(4) && metadata <= MAX_WORDS - 2, "metadata are at most 253 words");
         let packet = (self.packet.len() / 4).min(MAX_WORDS - 2 - metadata);
         let mut bytes = vec![0; GROUP_LEN + FIXED_LEN];
-        put32(&mut bytes, 0, u32::from(VERSION) << 28 | self.sequence % SEQUENCE_END);
+        put32(&mut bytes, 0, u32::from(VERSION) << 28 | self.sequence & (SEQUENCE_END - 1));
         put32(&mut bytes, 4, self.node);
         bytes[8] = INT << 4 | if self.is_ipv6 { IPV6 } else { IPV4 };
         bytes[9] = (2 + metadata + packet) as u8;
