@@ -1,9 +1,14 @@
 //! Hosts of tiny packet programs: [`ProbeSocket`] sends programs as datagrams and passes their echoes on, and
-//! [`EchoSocket`] echoes those of others. The rules are in [`tpp::probe`].
+//! [`EchoSocket`] echoes those of others. The rules are in [`tpp::probe`]. [`ReportSocket`] sends the reports of INT
+//! sinks.
 //!
-//! Both wait at most 100 ms for a datagram before they test the flag that stops them.
+//! The first two wait at most 100 ms for a datagram before they test the flag that stops them.
 
 #![forbid(unsafe_code)]
+
+mod report;
+
+pub use report::ReportSocket;
 
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, ErrorKind};
