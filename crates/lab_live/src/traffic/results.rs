@@ -29,6 +29,7 @@ pub fn results(
             marks: Default::default(),
             values,
             minion: None,
+            int: None,
             rcp: None,
         };
         let (mut all, mut from, mut to) = (Measured::default(), Vec::new(), Vec::new());

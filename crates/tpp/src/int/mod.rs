@@ -8,8 +8,10 @@
 //! ones (section 5.6).
 
 mod edit;
+mod fields;
 mod mutant;
 
+pub use fields::{INSTRUCTIONS, fields, values};
 pub use mutant::{IntMutant, IntMutation};
 
 use wire::Malformed;

@@ -5,6 +5,7 @@
 //! namespaces and real links.
 
 pub mod args;
+mod int;
 mod live;
 mod members;
 mod minions;

@@ -7,8 +7,8 @@ use lab::scenario::{FlowResult, Results};
 use serde_json::{Value, json};
 use switch::DropReason;
 
-use super::minions;
 use super::network::Network;
+use super::{int, minions};
 use crate::output::{aligned, duration, grouped, three_digits};
 
 /// Maximum number of links that are listed.
@@ -36,6 +36,7 @@ pub fn text(network: &Network, results: &Results, seed: u64, took: Duration) -> 
     }
     text.push_str(&values(&results.traffic));
     text.push_str(&minions::text(&network.topology, results));
+    text.push_str(&int::text(results));
     text.push_str(&links(&network.topology, results));
     if results.totals.lost_on_arrival > 0 {
         let lost = grouped(results.totals.lost_on_arrival);
@@ -325,6 +326,9 @@ pub fn json(topology: &Topology, results: &Results, seed: u64) -> Value {
                 (values.name.clone(), points.collect::<Value>())
             });
             value["values"] = read.collect();
+        }
+        if let Some(found) = &result.int {
+            value["int"] = int::json(topology, found);
         }
         if let Some(minion) = &result.minion {
             value["minion"] = minions::json(topology, minion);

@@ -1,7 +1,9 @@
-//! The settings of tiny packet programs in the switches of a network.
+//! The settings of tiny packet programs and INT in the switches of a network.
 
-use lab::{TinyAccess, Topology};
-use v1model::{EXECUTIONS_PER_SECOND, TinySettings};
+use lab::{IntRole, Node, TinyAccess, Topology};
+use switch::PortId;
+use v1model::{EXECUTIONS_PER_SECOND, IntSettings, TinySettings};
+use wire::int::Marker;
 
 /// Returns the settings of the switch with this number; `None` if it does not execute programs.
 pub fn settings(topology: &Topology, number: u32) -> Option<TinySettings> {
@@ -11,6 +13,27 @@ pub fn settings(topology: &Topology, number: u32) -> Option<TinySettings> {
     };
     let executions_per_second = topology.tpp_limit.unwrap_or(EXECUTIONS_PER_SECOND);
     Some(TinySettings { executions_per_second, ..TinySettings::new(number, may_write) })
+}
+
+/// Returns the settings of the switch at this index; `None` if the topology has no INT. The ports to hosts are the edge.
+pub fn int_settings(topology: &Topology, at: usize, number: u32) -> Option<IntSettings> {
+    if topology.int == IntRole::Off {
+        return None;
+    }
+    let mut settings = IntSettings::new(number, Marker::default());
+    for link in &topology.links {
+        for (own, other) in [(link.ends[0], link.ends[1]), (link.ends[1], link.ends[0])] {
+            if own.node != Node::Switch(at) {
+                continue;
+            }
+            let mtu = u16::try_from(link.shape.mtu).unwrap_or(u16::MAX);
+            settings.port_mtus.insert(PortId(own.port), mtu);
+            if topology.int == IntRole::Sink && matches!(other.node, Node::Host(_)) {
+                settings.sinks.insert(PortId(own.port));
+            }
+        }
+    }
+    Some(settings)
 }
 
 #[cfg(test)]

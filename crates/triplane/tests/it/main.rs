@@ -10,6 +10,8 @@ mod ctl;
 mod entries;
 mod examples;
 mod fair_rates;
+mod int;
+mod int_transit;
 mod kept_arrays;
 mod lab;
 mod lab_live;
