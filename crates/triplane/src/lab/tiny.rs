@@ -41,6 +41,27 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_ports_to_hosts_are_the_edge_of_an_int_domain() {
+        let end = |node, port| lab::End { node, port };
+        let link = |ends, mtu| lab::Link {
+            ends,
+            shape: lab::Shape { mtu, ..lab::Shape::default() },
+            span: diagnostics::Span::default(),
+        };
+        let links = vec![
+            link([end(Node::Host(0), 0), end(Node::Switch(1), 4)], 1_400),
+            link([end(Node::Switch(1), 5), end(Node::Switch(0), 4)], 9_000),
+            link([end(Node::Switch(0), 7), end(Node::Host(1), 0)], 1_500),
+        ];
+        let of = |int| int_settings(&Topology { int, links: links.clone(), ..Topology::default() }, 1, 2);
+        let sink = of(IntRole::Sink).expect("it is a node");
+        assert_eq!((sink.node_id, &sink.sinks), (2, &[PortId(4)].into()));
+        assert_eq!(sink.port_mtus, [(PortId(4), 1_400), (PortId(5), 9_000)].into());
+        assert_eq!(of(IntRole::Transit), Some(IntSettings { sinks: Default::default(), ..sink }));
+        assert_eq!(of(IntRole::Off), None);
+    }
+
+    #[test]
     fn switches_have_the_rights_and_the_limit_of_the_topology() {
         let of = |tpp, tpp_limit| settings(&Topology { tpp, tpp_limit, ..Topology::default() }, 3);
         assert_eq!(of(TinyAccess::Off, Some(9)), None);
