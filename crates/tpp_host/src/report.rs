@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
 use crate::HostError;
 
-/// A socket to a collector. It never blocks: a report for which it has no room is lost, which its sequence number shows.
+/// A socket to a collector. It never blocks: a report for which it has no room is lost, as sequence numbers show.
 #[derive(Debug)]
 pub struct ReportSocket(UdpSocket);
 

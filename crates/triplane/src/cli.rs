@@ -266,7 +266,8 @@ pub struct RunArgs {
     #[arg(long, value_name = "WHEN", value_enum, default_value = "auto")]
     pub kernel: KernelMode,
 
-    /// Write notifications (digests, packets to the CPU port, idle timeouts, INT reports) to a file, one JSON object per line.
+    /// Write notifications (digests, packets to the CPU port, idle timeouts, INT reports) to a file, one JSON object a
+    /// line.
     #[arg(long = "notifications", alias = "messages", value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub messages: Option<PathBuf>,
 

@@ -1,5 +1,5 @@
-//! Parses and emits In-band Network Telemetry of the kind that packets carry, INT-MD (P4.org Applications Working Group,
-//! *INT Dataplane Specification* 2.1, sections 5.7.2 and 5.8), between a UDP or TCP header and its payload.
+//! Parses and emits In-band Network Telemetry of the kind that packets carry, INT-MD (P4.org Applications Working
+//! Group, *INT Dataplane Specification* 2.1, sections 5.7.2 and 5.8), between a UDP or TCP header and its payload.
 //!
 //! ```text
 //! shim    0 type 4 | next protocol type 2 | reserved 2 | length 8, in words | UDP port, IP protocol or DSCP 16
@@ -9,8 +9,8 @@
 //! stack 128 the metadata of each hop, the last hop first
 //! ```
 //!
-//! A word has 4 bytes. The length is that of header and stack, without the shim. [`find`] locates the shim in a frame by
-//! the [`Marker`] of a domain; [`report`] has what a sink tells a collector.
+//! A word has 4 bytes. The length is that of header and stack, without the shim. [`find`] locates the shim in a frame
+//! by the [`Marker`] of a domain; [`report`] has the format of a sink's reports.
 
 mod place;
 pub mod report;
@@ -93,7 +93,7 @@ impl FromStr for Marker {
 pub enum NextProtocol {
     /// The payload of UDP or TCP; the DSCP was this one (next protocol type 0).
     Payload {
-        /// The original DSCP, 0 if the source does not tell.
+        /// The original DSCP, 0 if the source does not say.
         dscp: u8,
     },
     /// The payload of UDP; its destination port was this one (type 1).

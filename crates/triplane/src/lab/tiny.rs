@@ -15,7 +15,7 @@ pub fn settings(topology: &Topology, number: u32) -> Option<TinySettings> {
     Some(TinySettings { executions_per_second, ..TinySettings::new(number, may_write) })
 }
 
-/// Returns the settings of the switch at this index; `None` if the topology has no INT. The ports to hosts are the edge.
+/// Returns the settings of the switch at this index; `None` if the topology has no INT. Ports to hosts are the edge.
 pub fn int_settings(topology: &Topology, at: usize, number: u32) -> Option<IntSettings> {
     if topology.int == IntRole::Off {
         return None;

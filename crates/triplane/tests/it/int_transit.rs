@@ -8,7 +8,7 @@ use wire::{ethernet, ipv4, pcap, udp};
 /// The ports of a switch on the path from h1 to h3: number of the switch, input, output.
 const PATH: [(u64, u16, u16); 3] = [(1, 1, 3), (2, 1, 2), (3, 3, 1)];
 
-/// Returns the times at which datagrams to hosts on the other side pass a port, and the frames; `None` for other frames.
+/// Returns the frames with datagrams to h3 and h4 that pass a port, and their times.
 fn passing(out: &str, switch: u64, port: u16) -> Vec<(u64, Vec<u8>)> {
     let bytes = std::fs::read(format!("{out}/s{switch}-{port}.pcap")).expect("it was captured");
     let frames = pcap::Reader::new(bytes.as_slice()).expect("a capture").map(|frame| frame.expect("a frame"));

@@ -200,8 +200,8 @@ impl Switch {
         self.prepare_tiny();
     }
 
-    /// Sets whether the switch is a node of an INT domain. Without settings, packets with INT are ordinary packets. Words
-    /// of applications start at 0.
+    /// Sets whether the switch is a node of an INT domain. Without settings, packets with INT are ordinary packets.
+    /// Words of applications start at 0.
     pub fn set_int(&mut self, settings: Option<IntSettings>) {
         self.config.int = settings;
         self.prepare_tiny();
