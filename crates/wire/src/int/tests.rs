@@ -45,7 +45,11 @@ fn every_flag_and_field_has_its_bits() {
     let expected = [0x14, 3, 0x12, 0x34, 0x2e, 0, 31, 255, 0x56, 0x78, 0x9a, 0xbc, 0xde, 0xf0, 0x13, 0x57];
     assert_eq!(repr.packet(&[]), expected);
     assert_eq!(Repr::parse(&Packet::new_checked(&expected).unwrap()), repr);
-    let only = |repr: Repr| repr.packet(&[])[4];
+    let only = |repr: Repr| {
+        let bytes = repr.packet(&[]);
+        assert_eq!(Repr::parse(&Packet::new_checked(&bytes).unwrap()), repr);
+        bytes[4]
+    };
     let none = Repr::new(NextProtocol::Transport { protocol: 6 }, 0x8000, 1);
     assert_eq!(only(Repr { is_discarded: true, ..none }), 0x28);
     assert_eq!(only(Repr { is_hops_exceeded: true, ..none }), 0x24);

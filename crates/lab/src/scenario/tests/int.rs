@@ -6,17 +6,20 @@ use tpp::int::IntNode;
 use tpp::{MemoryMap, SparseMemory};
 use wire::int::Marker;
 
-/// A hub that is the sink of all packets; its number is 7. A node before it has a latency of 5 ns, and no number.
+/// A hub that is the sink of all packets; its number is 7. Two nodes before it have latencies of 5 and 6 ns,
+/// and no number.
 struct IntHub(Hub, Vec<(Time, Vec<u8>)>);
 
 impl Device for IntHub {
     fn step(&mut self, now: Time, input: &mut Vec<Frame>, output: &mut Vec<Frame>) {
         self.0.step(now, input, output);
         for frame in output {
-            let mut memory = SparseMemory::new();
-            memory.fixed(MemoryMap::new().find("PacketMetadata:HopLatency").expect("it is in the map").address, 5);
             let node = IntNode::new(Marker::default());
-            node.transit(&mut frame.data, 1_500, &mut memory);
+            for latency in [5, 6] {
+                let (map, mut memory) = (MemoryMap::new(), SparseMemory::new());
+                memory.fixed(map.find("PacketMetadata:HopLatency").expect("it is in the map").address, latency);
+                node.transit(&mut frame.data, 1_500, &mut memory);
+            }
             let mut memory = SparseMemory::new();
             if let Ok(removal) = node.sink(&mut frame.data, 7, || 9, &mut memory) {
                 self.1.push((now, removal.report));
@@ -73,7 +76,7 @@ fn each_traffic_has_its_own_reports_with_the_sink_last() {
     );
     assert_eq!(found.packets.len() as u64, first.measured.sent);
     for packet in &found.packets {
-        assert_eq!(packet.hops, [[None, Some(5)], [Some(7), None]]);
+        assert_eq!(packet.hops, [[None, Some(5)], [None, Some(6)], [Some(7), None]]);
         assert_eq!((packet.from, packet.to, packet.number, packet.is_incomplete), (Some(0), Some(1), 9, false));
     }
 }
