@@ -22,6 +22,7 @@ use tables::flat::{FlatExact, FlatPrefixes, FlatRules, RuleElement};
 
 use crate::KernelOptions;
 use crate::emit::{CRC_TABLE_WORDS, Crc, HandOverReason};
+use crate::split::pieces;
 use crate::usage::Usage;
 pub(crate) use profile::{FlatGroups, FlatProfile, GROUP};
 
@@ -80,10 +81,9 @@ pub(crate) fn chain(table: &Table) -> Option<Vec<&Entry>> {
     if !table.const_entries || table.records_hits() || table.profile.is_some() || table.entries.len() > MAX_CHAIN {
         return None;
     }
-    let prefix = |entry: &Entry| {
-        let lengths = entry.keys.iter().map(|key| if let KeyValue::Lpm(_, length) = key { *length } else { 0 });
-        lengths.max().unwrap_or(0)
-    };
+    let length = |key: &KeyValue| if let KeyValue::Lpm(_, length) = key { *length } else { 0 };
+    // A table has at most one prefix, perhaps in pieces.
+    let prefix = |entry: &Entry| entry.keys.iter().map(length).sum::<u32>();
     let mut entries: Vec<&Entry> = table.entries.iter().collect();
     entries.sort_by_key(|entry| Reverse((entry.priority, prefix(entry))));
     Some(entries)
@@ -165,8 +165,10 @@ fn search(program: &Program, table: &Table, capacity: u32) -> Result<TableSearch
         _ if table.meter.is_some() => Err(HandOverReason::Meter),
         _ if table.idle_timeout => Err(HandOverReason::IdleTimeout),
         [] if table.keys.is_empty() => Ok(TableSearch::None),
-        [key] if is_narrow && key.kind == MatchKind::Lpm => {
-            FlatPrefixes::new(key.width, capacity).map(TableSearch::Prefixes).ok_or(HandOverReason::TableSize)
+        // Only the pieces of a value are several prefixes.
+        keys @ [_, ..] if is_narrow && keys.iter().all(|key| key.kind == MatchKind::Lpm) => {
+            let width = keys.iter().map(|key| key.width).sum();
+            FlatPrefixes::new(width, capacity).map(TableSearch::Prefixes).ok_or(HandOverReason::TableSize)
         }
         keys if is_narrow && keys.len() <= MAX_KEYS && keys.iter().all(|key| key.kind == MatchKind::Exact) => {
             Ok(TableSearch::Exact(FlatExact::new(keys.len(), capacity)))
@@ -177,14 +179,14 @@ fn search(program: &Program, table: &Table, capacity: u32) -> Result<TableSearch
     }
 }
 
-/// Returns how the pairs of a rule match the elements of a key. The bounds of signed ranges are moved by
+/// Returns how the pairs of a rule match the elements of a key, split or not. The bounds of signed ranges are moved by
 /// [`sign_mask`].
 pub(crate) fn rule_elements(keys: &[&Key]) -> Vec<RuleElement> {
     let element = |key: &&Key| match key.kind {
         MatchKind::Range => RuleElement::Range,
         _ => RuleElement::Ternary,
     };
-    keys.iter().map(element).collect()
+    keys.iter().flat_map(|key| pieces(key.width).map(move |_| element(key))).collect()
 }
 
 /// Returns the sign bit of a signed range key, by XOR with which signed numbers compare as unsigned ones; 0 for other

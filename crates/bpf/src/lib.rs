@@ -24,6 +24,7 @@ mod header_order;
 mod layout;
 pub mod machine;
 mod region;
+mod split;
 pub mod uapi;
 mod usage;
 mod writer;

@@ -21,13 +21,13 @@ mod profile;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-use bits::Bits;
 use engine::{ActionCall, ActionSpec, ChangedEntry, EntryHandle, Objects, TableEntry};
 use ir::{Key, KeyValue, MatchKind, ProfileId, Program, Table, TableId};
 use tables::flat::{FlatRule, MAX_RULES, PrefixWriter};
 
 use crate::layout::{FlatTable, GATE_OPEN, RegionLayout, TableSearch, chain, matched_keys, rule_elements, sign_mask};
 use crate::region::{CountSink, load, store, take_counts, take_pair};
+use crate::split::{pieces, split_value, words_of};
 use profile::{CopiedProfile, ProfileView};
 
 /// The tables of a region cannot be brought up to date.
@@ -64,7 +64,7 @@ struct WrittenEntry {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum WrittenKey {
     Exact(Vec<u64>),
-    Prefix(u64, u32),
+    Prefix(u128, u32),
     /// Rank and pairs of a rule.
     Rule((i32, u32), Vec<[u64; 2]>),
 }
@@ -461,9 +461,8 @@ impl<'r> TableView<'r> {
         let action = program.tables[self.id].actions.iter().position(|action| action.action == call.action)?;
         let first = (self.layout.records + self.base) / 8 + number * self.layout.record_words;
         store(self.region, first, action as u64 + 1);
-        for (at, value) in (first + 1..first + self.layout.record_words).zip(&call.args) {
-            // An argument of more words is used only by actions that hand over.
-            store(self.region, at, Bits::low_u64(value));
+        for (at, word) in (first + 1..first + self.layout.record_words).zip(call.args.iter().flat_map(words_of)) {
+            store(self.region, at, word);
         }
         debug_assert_ne!(load(self.region, first), 0);
         Some(())
@@ -474,25 +473,34 @@ impl<'r> TableView<'r> {
 fn key(layout: &FlatTable, table: &Table, entry: &TableEntry) -> Option<WrittenKey> {
     match (&layout.search, &entry.keys[..]) {
         (TableSearch::Prefixes(_), [KeyValue::Lpm(value, length)]) => {
-            Some(WrittenKey::Prefix(value.low_u64(), *length))
+            Some(WrittenKey::Prefix(value.low_u128(), *length))
         }
         (TableSearch::Prefixes(_), [KeyValue::Any]) => Some(WrittenKey::Prefix(0, 0)),
         (TableSearch::Exact(_), keys) => {
-            let word = |value: &KeyValue| if let KeyValue::Exact(value) = value { Some(value.low_u64()) } else { None };
-            keys.iter().map(word).collect::<Option<_>>().map(WrittenKey::Exact)
+            let mut words = Vec::new();
+            for value in keys {
+                let KeyValue::Exact(value) = value else { return None };
+                words.extend(words_of(value));
+            }
+            Some(WrittenKey::Exact(words))
         }
         (TableSearch::Rules(_), keys) => {
             let length = |value: &KeyValue| if let KeyValue::Lpm(_, length) = value { *length } else { 0 };
-            let pairs = matched_keys(table).into_iter().zip(keys).map(|(key, value)| pair(key, value)).collect();
+            let pairs = matched_keys(table).into_iter().zip(keys).flat_map(|(key, value)| pairs(key, value)).collect();
             Some(WrittenKey::Rule((entry.priority, keys.iter().map(length).sum()), pairs))
         }
         _ => None,
     }
 }
 
-/// Returns the pair of a rule that matches what a value matches.
-fn pair(key: &Key, value: &KeyValue) -> [u64; 2] {
-    let all = u64::MAX.checked_shr(64 - key.width).unwrap_or(0);
+/// Returns the pairs of a rule that match what a value matches, one for each piece of the key.
+fn pairs(key: &Key, value: &KeyValue) -> impl Iterator<Item = [u64; 2]> {
+    pieces(key.width).map(move |piece| pair(key, &split_value(value, key, piece), piece.width))
+}
+
+/// Returns the pair for a piece of a key of `width` bits.
+fn pair(key: &Key, value: &KeyValue, width: u32) -> [u64; 2] {
+    let all = u64::MAX.checked_shr(64 - width).unwrap_or(0);
     match (key.kind, value) {
         (MatchKind::Range, KeyValue::Range(low, high)) => {
             [low, high].map(|bound| bound.low_u64() & all ^ sign_mask(key))
