@@ -1,8 +1,7 @@
 //! Splits the code of bodies.
 
 use ir::{
-    Block, BlockId, Expr, HashInput, Instr, LValue, LocId, Match, Op, SelectCase, Slot, SlotId, SlotKind,
-    Terminator,
+    Block, BlockId, Expr, HashInput, Instr, LValue, LocId, Match, Op, SelectCase, Slot, SlotId, SlotKind, Terminator,
 };
 
 use super::parts::slice;

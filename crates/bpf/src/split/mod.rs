@@ -19,9 +19,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use bits::Bits;
-use ir::{
-    BinaryOp, Expr, HeaderField, HeaderRef, HeaderType, HeaderTypeId, LValue, Program, Slot, SlotId, UnaryOp,
-};
+use ir::{BinaryOp, Expr, HeaderField, HeaderRef, HeaderType, HeaderTypeId, LValue, Program, Slot, SlotId, UnaryOp};
 
 /// Maximum width of a value that is not split in bits.
 const WORD: u32 = 64;

@@ -63,7 +63,11 @@ fn split_args(args: &[Bits]) -> Vec<Bits> {
 fn split_entry(entry: &Entry, table: &Table) -> Entry {
     let matched = table.keys.iter().filter(|key| key.kind != MatchKind::Selector);
     let keys = matched.zip(&entry.keys).flat_map(|(key, value)| {
-        if is_split(key) { pieces(key.width).map(|piece| split_value(value, key, piece)).collect() } else { vec![value.clone()] }
+        if is_split(key) {
+            pieces(key.width).map(|piece| split_value(value, key, piece)).collect()
+        } else {
+            vec![value.clone()]
+        }
     });
     Entry { keys: keys.collect(), args: split_args(&entry.args), ..entry.clone() }
 }

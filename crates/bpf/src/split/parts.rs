@@ -45,12 +45,7 @@ impl Splitter<'_> {
             | Expr::PacketLength => expr.clone(),
             Expr::Unary(op, a) => Expr::Unary(*op, same(a)?),
             Expr::Binary(op, a, b) => match op {
-                BinaryOp::Eq
-                | BinaryOp::Ne
-                | BinaryOp::Lt
-                | BinaryOp::Le
-                | BinaryOp::LtSigned
-                | BinaryOp::LeSigned
+                BinaryOp::Eq | BinaryOp::Ne | BinaryOp::Lt | BinaryOp::Le | BinaryOp::LtSigned | BinaryOp::LeSigned
                     if self.width(a) > WORD =>
                 {
                     self.compare(*op, a, b)?

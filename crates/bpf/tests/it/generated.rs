@@ -214,7 +214,10 @@ impl Generator {
     fn table(&mut self, number: u32) {
         for action in 0..2 {
             _ = writeln!(self.text, "action do{number}{action}(bit<8> first, bit<48> second, bit<128> third) {{");
-            _ = writeln!(self.text, "meta.eight = first; hdr.a.mac = hdr.a.mac ^ second; meta.address = meta.address + third;");
+            _ = writeln!(
+                self.text,
+                "meta.eight = first; hdr.a.mac = hdr.a.mac ^ second; meta.address = meta.address + third;"
+            );
             self.statements(2);
             self.text.push_str(["}\n", "if (meta.eight == 3) { mark_to_drop(std); exit; } }\n"][action]);
         }
@@ -305,7 +308,8 @@ fn write(seed: u64, program: &Program, objects: &mut Objects) {
             let keys: Vec<KeyValue> = table.keys.iter().map(key).collect();
             let action = table.actions[rng.below(2) as usize].action;
             let third = u128::from(rng.next_u64()) << 64 | u128::from(rng.next_u64());
-            let args = vec![Bits::new(rng.below(6).into(), 8), Bits::new(rng.next_u64().into(), 48), Bits::new(third, 128)];
+            let args =
+                vec![Bits::new(rng.below(6).into(), 8), Bits::new(rng.next_u64().into(), 48), Bits::new(third, 128)];
             // A repeated key is refused.
             _ = objects.insert(id, TableEntry::new(keys, 0, action, args));
         }

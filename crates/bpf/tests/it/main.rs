@@ -16,4 +16,5 @@ mod rig;
 mod router;
 mod rules;
 mod state;
+mod wide;
 mod writer;
