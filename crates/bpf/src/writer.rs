@@ -28,12 +28,12 @@ use tables::flat::{FlatRule, MAX_RULES, PrefixWriter};
 use crate::layout::{FlatTable, GATE_OPEN, RegionLayout, TableSearch, chain, matched_keys, rule_elements, sign_mask};
 use crate::region::{CountSink, load, store, take_counts, take_pair};
 use crate::split::{pieces, split_value, words_of};
-use profile::{CopiedProfile, ProfileView};
+use profile::{CopiedProfile, MAX_RETRIES, ProfileView};
 
 /// The tables of a region cannot be brought up to date.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RegionError {
-    /// A table has more entries than the region has room for.
+    /// A table has more entries than the region has room for. Packets that apply it are handed over.
     #[error("the entries of the table `{table}` do not fit into the memory that is shared with the kernel")]
     TableFull {
         /// Name of the table.
@@ -75,6 +75,9 @@ struct CopiedTable {
     prefixes: Option<PrefixWriter>,
     /// Entries by their number.
     entries: BTreeMap<u32, WrittenEntry>,
+    /// Numbers of entries for which there is no room, and the last one that was tried again.
+    missing: BTreeSet<u32>,
+    retried: u32,
 }
 
 /// One of the two copies of the tables.
@@ -140,10 +143,15 @@ impl RegionWriter {
         self.is_open
     }
 
+    /// Returns a table whose packets are handed over, as it has more entries than there is room for.
+    pub fn full_table(&self) -> Option<TableId> {
+        self.copies[self.current].tables.iter().find(|(_, table)| !table.missing.is_empty()).map(|(id, _)| *id)
+    }
+
     /// Writes all entries and default actions into the blank region, and opens the gate.
     ///
     /// # Errors
-    /// [`RegionError::TableFull`]. The region is of no use then.
+    /// As [`RegionWriter::update`].
     ///
     /// # Panics
     /// If the region is smaller than [`RegionLayout::bytes`].
@@ -171,7 +179,8 @@ impl RegionWriter {
     /// begin from now on see all changes. Hits of entries that are replaced go to `sink`.
     ///
     /// # Errors
-    /// [`RegionError`]. The gate is closed then, and all packets are handed over.
+    /// [`RegionError`], but not for exact and prefix tables that have too many entries: see
+    /// [`RegionWriter::full_table`]. The gate is closed then, and all packets are handed over.
     ///
     /// # Panics
     /// If the region is smaller than [`RegionLayout::bytes`].
@@ -286,6 +295,7 @@ impl RegionWriter {
         // Removals come first: they make room for insertions.
         for (id, number) in entries() {
             let (table, at) = (tables.get_mut(&id).expect("every table has its copy"), table_view(id));
+            table.missing.remove(&number);
             let is_outdated = at.is_outdated(table, number, program, objects);
             if is_outdated {
                 at.remove(table, number, sink);
@@ -306,8 +316,18 @@ impl RegionWriter {
             let (table, at) = (tables.get_mut(&id).expect("every table has its copy"), table_view(id));
             if let Some((entry, handle)) = objects.entry_numbered(id, number) {
                 let profile = profile_of(id).and_then(|id| Some((profile_view(id), profiles.get_mut(&id)?)));
-                at.insert(table, (number, &entry, handle), profile, program).ok_or_else(|| full(program, id))?;
+                if at.insert(table, (number, &entry, handle), profile, program).is_none() {
+                    table.missing.insert(number);
+                }
             }
+        }
+        for (id, table) in tables.iter_mut().filter(|(_, table)| !table.missing.is_empty()) {
+            let profile = profile_of(*id).and_then(|id| Some((profile_view(id), profiles.get_mut(&id)?)));
+            table_view(*id).retry(table, profile, program, objects);
+        }
+        for (id, table) in tables.iter() {
+            let state = self.layout.tables[id].state + base;
+            store(region, state / 8, (!table.missing.is_empty()).into());
         }
         for (id, copied) in profiles.iter_mut() {
             profile_view(*id).retry(copied).ok_or_else(|| full_profile(*id))?;
@@ -421,6 +441,38 @@ impl<'r> TableView<'r> {
         }
         table.entries.insert(number, WrittenEntry { handle, key });
         Some(())
+    }
+
+    /// Adds entries that had no room before, until too many of them have none.
+    fn retry(
+        &self,
+        table: &mut CopiedTable,
+        mut profile: Option<(ProfileView<'_>, &mut CopiedProfile)>,
+        program: &Program,
+        objects: &Objects,
+    ) {
+        let later = table.missing.range(table.retried.saturating_add(1)..);
+        let all: Vec<u32> = later.chain(table.missing.range(..=table.retried)).copied().collect();
+        let mut failures = 0;
+        for number in all {
+            table.retried = number;
+            let present = objects.entry_numbered(self.id, number);
+            let has_room = present.is_none_or(|(entry, handle)| {
+                let profile = profile.as_mut().map(|(view, copied)| {
+                    view.release(copied, (self.id, number));
+                    (*view, &mut **copied)
+                });
+                self.insert(table, (number, &entry, handle), profile, program).is_some()
+            });
+            if has_room {
+                table.missing.remove(&number);
+            } else {
+                failures += 1;
+            }
+            if failures == MAX_RETRIES {
+                return;
+            }
+        }
     }
 
     /// Writes all rules, if the table is a list of rules. Packets to a table that cannot be searched are handed over.

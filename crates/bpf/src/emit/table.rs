@@ -110,6 +110,11 @@ impl Emitter<'_> {
     /// Looks the key up and stores the number of the record.
     fn search(&mut self, table: TableId, layout: &FlatTable, record: ScratchWord) {
         self.store_imm(record, 0);
+        if matches!(layout.search, TableSearch::Exact(_) | TableSearch::Prefixes(_)) {
+            self.load_table_address(R2, layout.state);
+            self.push(Instruction::Load(AccessSize::B8, R1, R2, 0));
+            self.jump_if(Cond::Ne, R1, 0, self.slow);
+        }
         let words = self.spill_all(matched_keys(&self.program.tables[table]).into_iter().map(|key| &key.expr));
         match layout.search {
             TableSearch::None => {}
@@ -300,7 +305,8 @@ impl Emitter<'_> {
         self.bind(end);
     }
 
-    /// Loads the bits of a key, one or two words, that have `left` bits behind them to r1, with others in front of them.
+    /// Loads the bits of a key, one or two words, that have `left` bits behind them to r1, with others in front of
+    /// them.
     fn load_key_from(&mut self, key: &[ScratchWord], left: u32) {
         // The shape of a key of two words has no node with bits of both.
         let word = key.len() - 1 - left as usize / 64;

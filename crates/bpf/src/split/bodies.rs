@@ -5,7 +5,7 @@ use ir::{
 };
 
 use super::parts::slice;
-use super::{Piece, Splitter, WORD, pieces, read, too_wide};
+use super::{Splitter, WORD, WordPiece, pieces, read, too_wide};
 
 impl Splitter<'_> {
     pub(super) fn bodies(&mut self) {
@@ -64,10 +64,10 @@ impl Splitter<'_> {
         }
     }
 
-    /// Writes the value of an operation, which is not split, to a place. For a value of more than 64 bits, the operation
-    /// has a part of the place and is handed over.
+    /// Writes the value of an operation, which is not split, to a place. For a value of more than 64 bits, the
+    /// operation has a part of the place and is handed over.
     fn write_whole(&mut self, place: &LValue, op: impl Fn(LValue) -> Op, loc: LocId, out: &mut Vec<Instr>) {
-        let parts = self.place_parts(place).unwrap_or_else(|| vec![(place.clone(), Piece { low: 0, width: 0 })]);
+        let parts = self.place_parts(place).unwrap_or_else(|| vec![(place.clone(), WordPiece { low: 0, width: 0 })]);
         let width: u32 = parts.iter().map(|(_, piece)| piece.width).sum();
         match &parts[..] {
             [(part, _)] => out.push(Instr { op: op(part.clone()), loc }),
@@ -80,7 +80,7 @@ impl Splitter<'_> {
             _ => {
                 let whole = self.temporary(width);
                 out.push(Instr { op: op(LValue::Slot(whole)), loc });
-                let part = |piece: Piece| slice(Expr::Slot(whole), width, piece.low, piece.width);
+                let part = |piece: WordPiece| slice(Expr::Slot(whole), width, piece.low, piece.width);
                 let writes = parts.into_iter().map(|(place, piece)| Op::Assign(place, part(piece)));
                 out.extend(writes.map(|op| Instr { op, loc }));
             }
@@ -91,7 +91,7 @@ impl Splitter<'_> {
         let Some(parts) = self.place_parts(place) else {
             return out.push(Instr { op: Op::Assign(place.clone(), self.narrow(value)), loc });
         };
-        let write = |(part, piece): (LValue, Piece)| (part, piece.width, self.piece(value, piece));
+        let write = |(part, piece): (LValue, WordPiece)| (part, piece.width, self.piece(value, piece));
         let mut writes: Vec<(LValue, u32, Expr)> = parts.into_iter().map(write).collect();
         writes.retain(|(part, _, value)| read(part.clone()) != *value);
         // A later part may read one that was written.

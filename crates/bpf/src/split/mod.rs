@@ -1,8 +1,8 @@
 //! Splits what is wider than 64 bits into pieces, so that each value fits a register.
 //!
 //! Slots, fields of headers, elements of keys, parameters and constant entries become several, most significant first.
-//! An expression becomes one for each piece of its value ([`parts`]). Multiplications, shifts by computed amounts and the
-//! like are not split: they become a constant that is too wide, and the emitter hands over where it meets one.
+//! An expression becomes one for each piece of its value ([`parts`]). Multiplications, shifts by computed amounts and
+//! the like are not split: they become a constant that is too wide, and the emitter hands over where it meets one.
 //!
 //! All pieces but the first of a value have 64 bits, and end at multiples of 64 bits from its end. So the writer splits
 //! arguments and keys by their width alone. Fields are split elsewhere if they do not end with a byte: no piece touches
@@ -28,14 +28,14 @@ const MAX_PARTS: u32 = 1000;
 
 /// Some adjacent bits of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Piece {
+pub(crate) struct WordPiece {
     /// Number of bits behind it.
     pub low: u32,
     /// Number of bits, at most 64.
     pub width: u32,
 }
 
-impl Piece {
+impl WordPiece {
     /// Returns the piece of a value.
     pub fn of(self, value: &Bits) -> Bits {
         if self.width == value.width() { value.clone() } else { value.slice(self.low + self.width - 1, self.low) }
@@ -43,10 +43,10 @@ impl Piece {
 }
 
 /// Returns the pieces of a value, most significant first. A value of at most 64 bits is one piece.
-pub(crate) fn pieces(width: u32) -> impl DoubleEndedIterator<Item = Piece> {
+pub(crate) fn pieces(width: u32) -> impl DoubleEndedIterator<Item = WordPiece> {
     (0..width.div_ceil(WORD).max(1)).rev().map(move |number| {
         let low = number * WORD;
-        Piece { low, width: WORD.min(width - low) }
+        WordPiece { low, width: WORD.min(width - low) }
     })
 }
 
@@ -65,7 +65,7 @@ pub(crate) fn split(program: &Program) -> Program {
 }
 
 /// A part of a place.
-type PlacePart = (LValue, Piece);
+type PlacePart = (LValue, WordPiece);
 
 struct Splitter<'p> {
     program: &'p Program,
@@ -83,7 +83,7 @@ impl<'p> Splitter<'p> {
         let mut split = program.clone();
         let mut slots = BTreeMap::new();
         for (id, slot) in program.slots.iter().filter(|(_, slot)| slot.width > WORD) {
-            let part = |piece: Piece| Slot { name: name(&slot.name, piece), width: piece.width, ..slot.clone() };
+            let part = |piece: WordPiece| Slot { name: name(&slot.name, piece), width: piece.width, ..slot.clone() };
             slots.insert(id, pieces(slot.width).map(|piece| split.slots.push(part(piece))).collect());
         }
         let mut fields = BTreeMap::new();
@@ -115,7 +115,7 @@ impl<'p> Splitter<'p> {
                 let mut low = self.program.header_types[ty].fields[*field as usize].width;
                 let parts = range.zip(widths).map(|(part, width)| {
                     low -= width;
-                    (LValue::Field(HeaderRef::Header(*header), part), Piece { low, width })
+                    (LValue::Field(HeaderRef::Header(*header), part), WordPiece { low, width })
                 });
                 Some(parts.collect())
             }
@@ -133,7 +133,7 @@ fn split_fields(ty: &HeaderType) -> (Vec<HeaderField>, Vec<Range<u32>>) {
         let mut end = start + field.width;
         while ty.varbit_field().is_none() && end > start {
             let begin = (((end - 1) / 8 * 8).saturating_sub(WORD - 8)).max(start);
-            let piece = Piece { low: start + field.width - end, width: end - begin };
+            let piece = WordPiece { low: start + field.width - end, width: end - begin };
             parts.insert(first, HeaderField { name: name(&field.name, piece), width: piece.width, ..field.clone() });
             end = begin;
         }
@@ -148,7 +148,7 @@ fn split_fields(ty: &HeaderType) -> (Vec<HeaderField>, Vec<Range<u32>>) {
     (parts, ranges)
 }
 
-fn name(whole: &str, piece: Piece) -> String {
+fn name(whole: &str, piece: WordPiece) -> String {
     format!("{whole}[{}:{}]", piece.low + piece.width - 1, piece.low)
 }
 

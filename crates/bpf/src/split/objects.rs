@@ -3,7 +3,7 @@
 use bits::Bits;
 use ir::{ActionParam, Entry, Expr, Key, KeyValue, MatchKind, Table};
 
-use super::{Piece, Splitter, WORD, name, pieces};
+use super::{Splitter, WORD, WordPiece, name, pieces};
 
 impl Splitter<'_> {
     pub(super) fn objects(&mut self) {
@@ -12,7 +12,7 @@ impl Splitter<'_> {
             self.split.actions[id].params = params;
         }
         for (id, table) in &self.program.tables {
-            let keys = table.keys.iter().flat_map(|key| self.key(key, table)).collect();
+            let keys = table.keys.iter().flat_map(|key| self.key(key)).collect();
             let entries = table.entries.iter().map(|entry| split_entry(entry, table)).collect();
             let split = &mut self.split.tables[id];
             (split.keys, split.entries) = (keys, entries);
@@ -27,7 +27,7 @@ impl Splitter<'_> {
         slots.iter().copied().zip(pieces(width)).map(part).collect()
     }
 
-    fn key(&self, key: &Key, table: &Table) -> Vec<Key> {
+    fn key(&self, key: &Key) -> Vec<Key> {
         if key.width <= WORD {
             return vec![Key { expr: self.narrow(&key.expr), ..key.clone() }];
         }
@@ -35,16 +35,10 @@ impl Splitter<'_> {
             // The width says that the table is not searched.
             return vec![Key { expr: Expr::Const(Bits::zero(key.width)), ..key.clone() }];
         }
-        let kind = match key.kind {
-            // A prefix beside other elements is a rule.
-            MatchKind::Lpm if table.keys.len() > 1 => MatchKind::Ternary,
-            kind => kind,
-        };
-        let part = |(expr, piece): (Expr, Piece)| Key {
+        let part = |(expr, piece): (Expr, WordPiece)| Key {
             name: name(&key.name, piece),
             expr,
             width: piece.width,
-            kind,
             ..key.clone()
         };
         self.parts(&key.expr).into_iter().zip(pieces(key.width)).map(part).collect()
@@ -73,7 +67,7 @@ fn split_entry(entry: &Entry, table: &Table) -> Entry {
 }
 
 /// Returns what a piece of a key must match.
-pub(crate) fn split_value(value: &KeyValue, key: &Key, piece: Piece) -> KeyValue {
+pub(crate) fn split_value(value: &KeyValue, key: &Key, piece: WordPiece) -> KeyValue {
     match value {
         _ if piece.width == key.width => value.clone(),
         KeyValue::Any | KeyValue::Range(..) => KeyValue::Any,

@@ -3,7 +3,7 @@
 use bits::Bits;
 use ir::{BinaryOp, Expr, HeaderRef, LValue, UnaryOp};
 
-use super::{MAX_PARTS, Piece, Splitter, WORD, binary, choose, concat, pieces, read, too_wide, unary, zero};
+use super::{MAX_PARTS, Splitter, WORD, WordPiece, binary, choose, concat, pieces, read, too_wide, unary, zero};
 
 impl Splitter<'_> {
     /// Returns the expression of a value of at most 64 bits, without wide values in it.
@@ -19,7 +19,7 @@ impl Splitter<'_> {
     }
 
     /// Returns the expression of a piece.
-    pub(super) fn piece(&self, expr: &Expr, piece: Piece) -> Expr {
+    pub(super) fn piece(&self, expr: &Expr, piece: WordPiece) -> Expr {
         self.left.set(MAX_PARTS);
         self.part(expr, piece.low, piece.width).unwrap_or_else(too_wide)
     }
@@ -75,7 +75,7 @@ impl Splitter<'_> {
         self.take()?;
         let whole = self.width(expr);
         match expr {
-            Expr::Const(value) => return Some(Expr::Const(Piece { low, width }.of(value))),
+            Expr::Const(value) => return Some(Expr::Const(WordPiece { low, width }.of(value))),
             Expr::Slot(slot) => return self.stored(&LValue::Slot(*slot), low, width),
             Expr::Field(header, field) => return self.stored(&LValue::Field(header.clone(), *field), low, width),
             _ if whole <= WORD => return Some(slice(self.narrowed(expr)?, whole, low, width)),

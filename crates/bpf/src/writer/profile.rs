@@ -14,8 +14,8 @@ use crate::layout::{FlatProfile, GROUP};
 use crate::region::store;
 use crate::split::words_of;
 
-/// Maximum number of groups without room that an update tries again.
-const MAX_RETRIES: usize = 64;
+/// Maximum number of groups without room that an update tries again, and of entries that it tries in vain.
+pub(super) const MAX_RETRIES: usize = 64;
 
 /// The owner of a group: the control plane, by the group's id, or an entry, by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -105,6 +105,7 @@ impl CopiedProfile {
 }
 
 /// A profile of one copy in a region.
+#[derive(Clone, Copy)]
 pub(super) struct ProfileView<'r> {
     pub id: ProfileId,
     pub layout: &'r FlatProfile,

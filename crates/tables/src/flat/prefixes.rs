@@ -46,17 +46,18 @@ struct Node {
 }
 
 impl FlatPrefixes {
-    /// Returns the shape of a table for `capacity` prefixes of a value of `width` bits. `None` if there can be more nodes
-    /// than words can refer to, or if bits of both words of a value are in one node: widths of more than 64 bits must be
-    /// multiples of four from 80 to 128.
+    /// Returns the shape of a table for `capacity` prefixes of a value of `width` bits. `None` if there can be more
+    /// nodes than words can refer to, or if bits of both words of a value are in one node: widths of more than 64 bits
+    /// must be multiples of four from 80 to 128.
     ///
-    /// There is room for any prefixes, but of more than 4,096 prefixes of more than 64 bits, only for those of at most 64
-    /// bits. Longer ones take more room, and those that share bits take less.
+    /// There is room for any prefixes, but of more than 4,096 prefixes of more than 64 bits, only for those of at most
+    /// 64 bits. Longer ones take more room, and those that share bits take less.
     pub fn new(width: u32, capacity: u32) -> Option<FlatPrefixes> {
         let levels = |width: u32| width.saturating_sub(ROOT_BITS).div_ceil(NODE_BITS) as usize;
         let few = if width > 64 { capacity.min(MAX_LONG) } else { capacity };
         let children = few as usize * levels(width) + (capacity - few) as usize * levels(64);
-        let is_split = (1..=64).contains(&width) || ((64 + ROOT_BITS..=128).contains(&width) && width % NODE_BITS == 0);
+        let is_split =
+            (1..=64).contains(&width) || ((64 + ROOT_BITS..=128).contains(&width) && width.is_multiple_of(NODE_BITS));
         (is_split && children < 1 << CHILD_BITS).then_some(FlatPrefixes { width, children })
     }
 
