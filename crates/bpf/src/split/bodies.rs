@@ -29,8 +29,8 @@ impl Splitter<'_> {
     fn instr(&mut self, op: &Op, loc: LocId, out: &mut Vec<Instr>) {
         let mut push = |op| out.push(Instr { op, loc });
         match op {
-            Op::Assign(place, value) => return self.assign(place, value, loc, out),
-            Op::Lookahead { dst, skip } => return self.lookahead(dst, *skip, loc, out),
+            Op::Assign(place, value) => self.assign(place, value, loc, out),
+            Op::Lookahead { dst, skip } => self.lookahead(dst, *skip, loc, out),
             Op::Compute(place, algorithm, data) => {
                 let data: Vec<HashInput> = data.iter().flat_map(|input| self.hash_input(input)).collect();
                 self.write_whole(place, |place| Op::Compute(place, *algorithm, data.clone()), loc, out);

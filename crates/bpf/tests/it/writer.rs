@@ -217,8 +217,8 @@ fn entries_without_room_come_in_whenever_others_go() {
         let change = |program: &Program, objects: &mut Objects| {
             for (entry, (was, is)) in entries.iter().zip(present.iter().zip(&wanted)) {
                 match (was, is) {
-                    (true, false) => _ = objects.delete(exact(program).0, &entry.keys, 0).expect("it is there"),
-                    (false, true) => _ = objects.insert(exact(program).0, entry.clone()).expect("the switch has room"),
+                    (true, false) => objects.delete(exact(program).0, &entry.keys, 0).expect("it is there"),
+                    (false, true) => objects.insert(exact(program).0, entry.clone()).expect("the switch has room"),
                     _ => {}
                 }
             }
