@@ -25,6 +25,7 @@ mod layout;
 pub mod machine;
 mod region;
 mod split;
+mod stacks;
 pub mod uapi;
 mod usage;
 mod writer;

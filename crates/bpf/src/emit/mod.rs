@@ -30,6 +30,7 @@ use ir::{BodyKind, Expr, LocId, Program, SlotId, TableId};
 use crate::asm::{AccessSize, Alu, AluOperand, AsmError, Assembly, Cond, Instruction, Label, Links, MapRef, Reg};
 use crate::layout::{GATE_OPEN, MAX_SCRATCH_WORDS, RegionLayout, Unsupported};
 use crate::split::split;
+use crate::stacks::unroll;
 use crate::usage::Usage;
 use crate::{KernelOptions, KernelPipeline, uapi};
 pub(crate) use commit::{PORT_LENGTH_SHIFT, PORT_RECEIVES};
@@ -111,7 +112,7 @@ pub fn compile(
     if program.has_rows() || program.tables.values().any(|table| table.waits_for_entries()) {
         return Err(Unsupported::Elsewhere);
     }
-    let program = &split(program);
+    let program = &split(&unroll(program));
     let mut usage = Usage::new(program, pipeline);
     match compile_used(program, pipeline, options, &usage) {
         Err(Unsupported::Code(_)) if usage.moves_headers => {

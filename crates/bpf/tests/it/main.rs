@@ -15,6 +15,7 @@ mod region;
 mod rig;
 mod router;
 mod rules;
+mod stacks;
 mod state;
 mod wide;
 mod writer;
