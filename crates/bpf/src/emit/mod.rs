@@ -29,10 +29,8 @@ use ir::{BodyKind, Expr, LocId, Program, SlotId, TableId};
 
 use crate::asm::{AccessSize, Alu, AluOperand, AsmError, Assembly, Cond, Instruction, Label, Links, MapRef, Reg};
 use crate::layout::{GATE_OPEN, MAX_SCRATCH_WORDS, RegionLayout, Unsupported};
-use crate::split::split;
-use crate::stacks::unroll;
 use crate::usage::Usage;
-use crate::{KernelOptions, KernelPipeline, uapi};
+use crate::{KernelOptions, KernelPipeline, split::split, stacks::unroll, uapi};
 pub(crate) use commit::{PORT_LENGTH_SHIFT, PORT_RECEIVES};
 pub(crate) use hash::{CRC_TABLE_WORDS, Crc};
 use headers::EmitSite;

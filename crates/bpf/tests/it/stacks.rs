@@ -25,7 +25,7 @@ fn write(program: &Program, objects: &mut Objects) {
     }
 }
 
-/// Returns a packet with up to five tags and six labels, of which three and four are parsed.
+/// Returns a packet with up to four tags and six labels. The stacks have room for three and four.
 fn packet(rng: &mut SplitMix64) -> Vec<u8> {
     let mut data = vec![2; 12];
     let (tags, labels) = (rng.below(5), rng.below(7));
