@@ -7,6 +7,7 @@
 //! | [`tcpu`] | [`Tcpu`], the processor of a switch, over [`SwitchMemory`]; and a simple reference |
 //! | [`assemble`], [`disassemble`] | text to a [`TinyProgram`] and back |
 //! | [`rcp`] | [`RcpController`](rcp::RcpController): fair rates of links, computed by senders |
+//! | [`conga`] | [`CongaBalancer`](conga::CongaBalancer): load balancing over paths that senders choose |
 //! | [`shim`] | [`Shim`](shim::Shim): programs in the packets that a host sends and receives |
 //! | [`probe`] | [`Prober`](probe::Prober): programs as datagrams, and their echoes |
 //! | [`check()`] | read and write sets, worst case, what an [`AccessPolicy`] forbids |
@@ -37,8 +38,10 @@
 
 mod asm;
 mod check;
+pub mod conga;
 #[cfg(feature = "testing")]
 pub mod generate;
+mod hop_words;
 pub mod map;
 mod mutant;
 mod policy;

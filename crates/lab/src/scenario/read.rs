@@ -7,7 +7,7 @@
 //!
 //! [[traffic]]
 //! name = "voice"
-//! kind = "udp"                      # udp, tcp, flows, requests, ping, rcp, tpp, probe, replay
+//! kind = "udp"                      # udp, tcp, flows, requests, ping, rcp, conga, tpp, probe, replay
 //! from = "h1"                       # a host, a list of hosts, or "all"
 //! to = "h2"                         # one for all senders, as many as senders, or (flows, ping) any
 //! rate = "10Mbps"
@@ -42,6 +42,19 @@
 //! size = 1000
 //! fairness = "max-min"              # or "proportional", or the number of another α
 //! interval = "10ms"                 # time between two samples of the links
+//!
+//! [[traffic]]
+//! name = "spread"
+//! kind = "conga"                    # datagrams of several flows, over paths that the sender chooses (CONGA*)
+//! from = "h1"
+//! to = "h2"
+//! rate = "120Mbps"                  # of all flows together; size and timing as with udp
+//! flows = 12
+//! balance = "least-loaded"          # or "ecmp": each flow stays on the path of its source port
+//! paths = 2                         # source ports that the sender tries; these four with "least-loaded" only
+//! metric = "max"                    # or "sum", of the loads of a path's links
+//! gap = "500us"                     # pause of a flow that ends a flowlet
+//! interval = "1ms"                  # time between two samples of a path
 //!
 //! [[traffic]]
 //! name = "path"
@@ -295,7 +308,7 @@ impl Reader<'_> {
             self.wrong(span, format!("the name `{name}` is used twice"));
         }
         let Some((kind, kind_span)) = self.text(table, "kind") else {
-            self.wrong(span, "traffic needs a kind: udp, tcp, flows, requests, ping, rcp, tpp, probe or replay");
+            self.wrong(span, "traffic needs a kind: udp, tcp, flows, requests, ping, rcp, conga, tpp, probe or replay");
             return None;
         };
         let before = self.diagnostics.error_count();

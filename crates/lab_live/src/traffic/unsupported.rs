@@ -17,7 +17,8 @@ pub fn check_supported(scenario: &Scenario, topology: &Topology, is_isolated: bo
             let help = "omit `ecn` and `control = \"dctcp\"`, or simulate the scenario with `lab sim`";
             refuse(traffic.span, format!("`{}`: ECN marks cannot be counted", traffic.name), help);
         }
-        if traffic.program().is_some() || matches!(traffic.kind, TrafficKind::Rcp { .. }) {
+        let is_controlled = matches!(traffic.kind, TrafficKind::Rcp { .. } | TrafficKind::Conga { .. });
+        if traffic.program().is_some() || is_controlled {
             let help = "use `lab up` and `triplane tpp ping`, or simulate the scenario with `lab sim`";
             refuse(traffic.span, format!("`{}`: tiny packet programs cannot be sent", traffic.name), help);
         }

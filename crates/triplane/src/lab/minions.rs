@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use ::tpp::TinyProgram;
 use diagnostics::{Diagnostic, Diagnostics, SourceMap};
-use lab::scenario::{MinionResult, RcpResult, Results, Scenario, TrafficKind, switch_names};
+use lab::scenario::{CongaResult, MinionResult, RcpResult, Results, Scenario, TrafficKind, switch_names};
+use lab::sim::traffic::Balancing;
 use lab::{TinyAccess, Topology};
 use serde_json::{Value, json};
 use wire::tpp::Status;
@@ -57,7 +58,11 @@ pub fn programs(
 
 /// Warns of programs in a network whose switches do not execute them.
 pub fn warn_of_idle(topology: &Topology, scenario: &Scenario, output: &Output) {
-    let has_programs = scenario.traffic.iter().any(|traffic| traffic.program().is_some());
+    let has_programs = scenario.traffic.iter().any(|traffic| {
+        let is_balanced =
+            matches!(&traffic.kind, TrafficKind::Conga { balancing, .. } if *balancing != Balancing::Ecmp);
+        traffic.program().is_some() || is_balanced
+    });
     let stores_rates = scenario.traffic.iter().any(|traffic| matches!(traffic.kind, TrafficKind::Rcp { .. }));
     let message = match topology.tpp {
         TinyAccess::Off | TinyAccess::Read if stores_rates => "cannot store the rates of RCP*: add tpp = \"write\"",
@@ -140,6 +145,26 @@ pub fn rcp_json(rcp: &RcpResult) -> Value {
     json!({
         "program_bytes": program_bytes, "samples": counts.samples, "updates": counts.updates,
         "first_rates": counts.first_rates, "lost": counts.lost,
+    })
+}
+
+/// Formats the flowlets of senders that choose between paths.
+pub fn flowlets(results: &Results) -> String {
+    let mut rows = vec![["flowlets", "", "moved", "datagrams out of order", "bytes of programs"].map(str::to_owned)];
+    for (flow, conga) in results.traffic.iter().filter_map(|flow| Some((flow, flow.conga?))) {
+        let counts = [conga.counts.flowlets, conga.counts.moves, conga.late, conga.program_bytes];
+        let [flowlets, moves, late, bytes] = counts.map(grouped);
+        rows.push([flow.name.clone(), flowlets, moves, late, bytes]);
+    }
+    if rows.len() > 1 { format!("\n{}", aligned(&rows, &[1, 2, 3, 4])) } else { String::new() }
+}
+
+/// Returns the counts of balancers as JSON.
+pub fn conga_json(conga: &CongaResult) -> Value {
+    let CongaResult { program_bytes, counts, late } = conga;
+    json!({
+        "program_bytes": program_bytes, "samples": counts.samples, "changed_paths": counts.changed_paths,
+        "flowlets": counts.flowlets, "moves": counts.moves, "late": late,
     })
 }
 

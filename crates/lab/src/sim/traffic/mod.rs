@@ -1,5 +1,6 @@
 //! Models traffic: the senders and receivers of each kind of traffic, and their measurements.
 
+mod conga;
 mod departures;
 mod latency;
 mod measure;
@@ -13,6 +14,7 @@ mod sizes;
 mod tcp;
 mod udp;
 
+pub use conga::{Balancing, CongaSender, FlowPattern};
 pub use departures::{Departures, Pattern};
 pub use latency::Latency;
 pub use measure::{Measured, Measurement};
