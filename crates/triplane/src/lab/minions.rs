@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use wire::tpp::Status;
 
 use super::network::reason;
+use super::report::bits;
 use super::tables::{Column, ResultTable};
 use crate::load;
 use crate::output::{Failure, Output, aligned, grouped, three_digits};
@@ -148,15 +149,29 @@ pub fn rcp_json(rcp: &RcpResult) -> Value {
     })
 }
 
-/// Formats the flowlets of senders that choose between paths.
-pub fn flowlets(results: &Results) -> String {
-    let mut rows = vec![["flowlets", "", "moved", "datagrams out of order", "bytes of programs"].map(str::to_owned)];
-    for (flow, conga) in results.traffic.iter().filter_map(|flow| Some((flow, flow.conga?))) {
+/// Formats the flowlets of senders that choose between paths, and the busiest link.
+pub fn flowlets(topology: &Topology, results: &Results) -> String {
+    let mut rows =
+        vec![["flowlets of", "number", "moved", "datagrams out of order", "bytes of programs"].map(str::to_owned)];
+    let balanced: Vec<_> = results.traffic.iter().filter_map(|flow| Some((flow, flow.conga?))).collect();
+    for (flow, conga) in balanced.iter().filter(|(_, conga)| conga.counts.flowlets > 0) {
         let counts = [conga.counts.flowlets, conga.counts.moves, conga.late, conga.program_bytes];
         let [flowlets, moves, late, bytes] = counts.map(grouped);
         rows.push([flow.name.clone(), flowlets, moves, late, bytes]);
     }
-    if rows.len() > 1 { format!("\n{}", aligned(&rows, &[1, 2, 3, 4])) } else { String::new() }
+    let table = if rows.len() > 1 { format!("\n{}", aligned(&rows, &[1, 2, 3, 4])) } else { String::new() };
+    let seconds = results.end.as_ns().max(1) as f64 / 1e9;
+    let busiest = results.links.iter().filter_map(|link| {
+        let shape = topology.links.iter().find(|known| known.ends.contains(&link.from))?.shape;
+        let (rate, capacity) = (link.stats.carried_bytes as f64 * 8.0 / seconds, shape.rate?.bps() as f64);
+        Some((link, rate, rate / capacity * 100.0))
+    });
+    let busiest = busiest.filter(|_| !balanced.is_empty()).max_by(|one, other| one.2.total_cmp(&other.2));
+    let busiest = busiest.map(|(link, rate, share)| {
+        let [from, to] = [link.from, link.to].map(|end| topology.end_name(end));
+        format!("\nbusiest link: {from} -> {to}, {} ({share:.1} % of its rate)\n", bits(rate))
+    });
+    table + &busiest.unwrap_or_default()
 }
 
 /// Returns the counts of balancers as JSON.

@@ -36,7 +36,7 @@ pub fn text(network: &Network, results: &Results, seed: u64, took: Duration) -> 
     }
     text.push_str(&values(&results.traffic));
     text.push_str(&minions::text(&network.topology, results));
-    text.push_str(&minions::flowlets(results));
+    text.push_str(&minions::flowlets(&network.topology, results));
     text.push_str(&links(&network.topology, results));
     if results.totals.lost_on_arrival > 0 {
         let lost = grouped(results.totals.lost_on_arrival);
