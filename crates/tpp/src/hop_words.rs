@@ -13,7 +13,7 @@ const WORD: usize = 4;
 pub const PROGRAM_HOPS: usize = 23;
 
 /// The switch and the port of a link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LinkPlace {
     /// Number of the switch.
     pub switch: u32,

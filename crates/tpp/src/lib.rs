@@ -8,6 +8,7 @@
 //! | [`assemble`], [`disassemble`] | text to a [`TinyProgram`] and back |
 //! | [`rcp`] | [`RcpController`](rcp::RcpController): fair rates of links, computed by senders |
 //! | [`conga`] | [`CongaBalancer`](conga::CongaBalancer): load balancing over paths that senders choose |
+//! | [`sketch`] | [`BitmapSketch`](sketch::BitmapSketch): different elements that links carried, counted by hosts |
 //! | [`shim`] | [`Shim`](shim::Shim): programs in the packets that a host sends and receives |
 //! | [`probe`] | [`Prober`](probe::Prober): programs as datagrams, and their echoes |
 //! | [`check()`] | read and write sets, worst case, what an [`AccessPolicy`] forbids |
@@ -48,6 +49,7 @@ mod policy;
 pub mod probe;
 pub mod rcp;
 pub mod shim;
+pub mod sketch;
 pub mod tcpu;
 
 pub use asm::{TinyProgram, assemble, disassemble};

@@ -1,5 +1,6 @@
 //! Defines scenarios of a simulated network: the traffic between its hosts, the faults, and the expected results.
 
+mod counts;
 mod expect;
 mod faults;
 mod kinds;
@@ -26,6 +27,7 @@ use crate::sim::transport::Law;
 use crate::topology::{Delay, End, Node, Topology};
 
 pub use crate::sim::CongestionControl;
+pub use counts::{CountResult, LinkCardinality};
 pub use expect::{Expectation, Quantity, Statistic, Unmet, unmet};
 pub use minion::{Minion, MinionPacket, MinionResult};
 pub use path::{PathPolicy, PathRecord, switch_names};

@@ -17,6 +17,8 @@
 //! stop = "1s"
 //! minion = "burst.tpp"              # tiny packet program in each packet, or
 //!                                   # { file = "burst.tpp", one_in = 10 }; not in pings and frames
+//!                                   # with count = "flows" (sources, destinations), bits = 1024, every = "10s":
+//!                                   # receivers count what passed each link
 //!
 //! [[traffic]]
 //! name = "bulk"
@@ -107,6 +109,7 @@
 //! delivered = 0.99                  # at least; also rate = "1Mbps" (at least),
 //!                                   # latency_p50 = "1ms", latency_p99 = "5ms" (at most)
 //!                                   # a list is minimum and maximum: delivered = [0.0, 0.0], marked = [0.01, 0.5]
+//!                                   # deviation = 3: error of the counts of links, in standard errors
 //! [[expect]]
 //! traffic = "load"
 //! value = "s1"

@@ -164,7 +164,7 @@ impl Hosts {
             let at = known.unwrap_or_else(|| {
                 let added = self.stacks[*host].shim.expect_tpp(filter, program);
                 debug_assert!(added.is_ok(), "a host has fewer programs than filters");
-                self.app(*host, Box::new(ProgramCollector::new(port)))
+                self.app(*host, Box::new(ProgramCollector::new(port, minion.count)))
             });
             self.collectors.insert((*host, port), at);
             part.collectors.push(at);

@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use ::tpp::TinyProgram;
+use ::tpp::{MemoryMap, TinyProgram};
 use diagnostics::{Diagnostic, Diagnostics, SourceMap};
 use lab::scenario::{CongaResult, MinionResult, RcpResult, Results, Scenario, TrafficKind, switch_names};
-use lab::sim::traffic::Balancing;
+use lab::sim::traffic::{Balancing, link_words};
 use lab::{TinyAccess, Topology};
 use serde_json::{Value, json};
 use wire::tpp::Status;
 
+use super::link_counts;
 use super::network::reason;
 use super::report::bits;
 use super::tables::{Column, ResultTable};
@@ -39,9 +40,16 @@ pub fn programs(
             let is_lost = traffic.minion.is_some() && program.repr.is_reflective;
             let message = format!("{name} is reflective: it would send the packets that carry it back");
             let is_done = program.repr.status.contains(Status::DONE);
+            let counts = traffic.minion.as_ref().is_some_and(|minion| minion.count.is_some());
+            let words = program.words_by_hop(&MemoryMap::new());
+            let names: Vec<&str> = words.iter().take(1).flatten().map(|(name, _)| name.as_str()).collect();
             match (is_lost, is_done) {
                 (true, _) => Err(Failure::Input(message)),
                 (_, true) => Err(Failure::Input(format!("{name} is marked as done: no switch would execute it"))),
+                _ if counts && link_words(&names).is_none() => Err(Failure::Input(format!(
+                    "{name} does not tell links, so nothing can be counted on them: let it PUSH [Switch:ID] and \
+                     [PacketMetadata:OutputPort]"
+                ))),
                 _ => Ok(program),
             }
         });
@@ -134,10 +142,14 @@ pub fn json(topology: &Topology, minion: &MinionResult) -> Value {
             "first_ns": path.first.as_ns(), "last_ns": path.last.as_ns(),
         })
     });
-    json!({
+    let mut value = json!({
         "file": minion.file, "inserted": minion.inserted, "too_long": minion.too_long, "arrived": minion.arrived,
         "words": minion.words, "paths": paths.collect::<Vec<_>>(), "packets": packets.collect::<Vec<_>>(),
-    })
+    });
+    if let Some(counts) = &minion.counts {
+        value["counts"] = link_counts::json(topology, counts);
+    }
+    value
 }
 
 /// Returns the counts of rate controllers as JSON.

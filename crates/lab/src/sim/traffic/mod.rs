@@ -11,6 +11,7 @@ mod rcp;
 mod replay;
 mod request;
 mod sizes;
+mod sketch;
 mod tcp;
 mod udp;
 
@@ -25,5 +26,6 @@ pub use rcp::RcpSender;
 pub use replay::Replay;
 pub use request::{RequestClient, RequestServer};
 pub use sizes::SizeDistribution;
+pub use sketch::{CountedElement, LinkCount, LinkCounter, link_words};
 pub use tcp::{TcpFlows, TcpSender, TcpSink, WINDOW};
 pub use udp::{UdpSender, UdpSink};
