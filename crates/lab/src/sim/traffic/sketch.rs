@@ -134,3 +134,74 @@ impl LinkCounter {
         self.reports.iter().chain([self.sketch.current()])
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use diagnostics::{Diagnostics, SourceMap};
+    use tpp::{AccessRights, SparseMemory, Tcpu};
+
+    /// Executes a program at two switches, of which the second may lack its port.
+    fn collected(text: &str, has_port: bool) -> CollectedProgram {
+        let (map, mut sources, mut diagnostics) = (MemoryMap::new(), SourceMap::new(), Diagnostics::new());
+        let program = tpp::assemble(&mut sources, "a.tpp", text, &map, &mut diagnostics).expect("it has no mistakes");
+        let mut bytes = program.packet(&[]);
+        for (switch, port) in [(7, Some(2)), (8, has_port.then_some(3))] {
+            let mut memory = SparseMemory::new();
+            let mut set = |name: &str, value| memory.fixed(map.find(name).expect("it is there").address, value);
+            set("Switch:ID", switch);
+            port.into_iter().for_each(|port| set("Link:ID", port));
+            Tcpu::execute(&mut bytes, &mut memory, &AccessRights::all());
+        }
+        CollectedProgram { flow: None, bytes }
+    }
+
+    fn counter(element: CountedElement) -> LinkCounter {
+        LinkCounter::new(LinkCount { element, hash: SketchHash { bits: 64, seed: 1 }, period_ns: 1_000 })
+    }
+
+    fn flow(source: u8, port: u16) -> PacketFlow {
+        let address = |last: u8| IpAddr::from([10, 0, 0, last]);
+        PacketFlow { source: address(source), destination: address(9), protocol: 6, ports: Some((port, 80)) }
+    }
+
+    #[test]
+    fn elements_are_flows_or_addresses() {
+        for (element, expected) in
+            [(CountedElement::Flows, 3), (CountedElement::Sources, 2), (CountedElement::Destinations, 1)]
+        {
+            let mut counter = counter(element);
+            let program = collected("PUSH [Switch:ID]\nPUSH [Link:ID]", true);
+            for flow in [flow(1, 5), flow(1, 6), flow(2, 5), flow(1, 5)] {
+                counter.count(Time::from_ns(10), &flow, &program);
+            }
+            let links: Vec<_> =
+                counter.exact.iter().map(|((_, link), known)| (link.switch, link.port, known.len())).collect();
+            assert_eq!(links, [(7, 2, expected), (8, 3, expected)], "{element:?}");
+        }
+    }
+
+    #[test]
+    fn links_that_no_switch_told_are_not_counted() {
+        let mut counter = counter(CountedElement::Flows);
+        counter.count(Time::ZERO, &flow(1, 5), &collected("PUSH [Switch:ID]\nPUSH [Link:ID]", false));
+        counter.count(Time::ZERO, &flow(1, 5), &collected("PUSH [Switch:ID]", true));
+        assert!(counter.exact.is_empty() && counter.all_reports().all(|report| report.sketch.is_empty()));
+        let names = ["Link:ID", "Switch:Clock", "Switch:ID"];
+        assert_eq!((link_words(&names), link_words(&names[..2])), (Some((2, 0)), None));
+    }
+
+    #[test]
+    fn periods_are_reported_when_they_are_over() {
+        let mut counter = counter(CountedElement::Flows);
+        let program = collected("PUSH [Switch:ID]\nPUSH [Link:ID]", true);
+        for (at_ns, port) in [(10, 1), (20, 2), (2_500, 1)] {
+            counter.count(Time::from_ns(at_ns), &flow(1, port), &program);
+        }
+        let periods: Vec<_> =
+            counter.all_reports().map(|report| (report.period, report.sketch.links().count())).collect();
+        assert_eq!(periods, [(0, 2), (2, 2)]);
+        let known: Vec<_> = counter.exact.iter().map(|((period, _), known)| (*period, known.len())).collect();
+        assert_eq!(known, [(0, 2), (0, 2), (2, 1), (2, 1)]);
+    }
+}
