@@ -1,4 +1,4 @@
-//! CONGA*: load balancing over several paths, of which the senders choose (paper, section 2.4).
+//! CONGA*: load balancing over several paths, which the senders choose (paper, section 2.4).
 //!
 //! ```text
 //!          discover: switch, port, capacity of each link             while the path is unknown
@@ -10,11 +10,12 @@
 //! programs travel on each as packets do. Which links a path has is known from the echoes only, so the switches may
 //! select paths by any hash of what differs. Two numbers may be the same path.
 //!
-//! The load of a path is the maximum or the sum of the loads of its links between switches; the link to the receiver is
-//! the same for all paths. The load of a link is the share of its capacity that it sent between two samples, and
-//! `Link:TX-Utilization` at the first one and where the counters do not fit. Loads are smoothed. What the sender itself
-//! sent counts at once, though: a sample has the bytes that were sent on the path before its program, and the sender adds
-//! those that it sent since. Else all flowlets of a round trip would take the path that was idle in the one before.
+//! The load of a path is the maximum or the sum of the loads of its links between switches; the link to the receiver
+//! is the same for all paths. The load of a link is the share of its capacity that it sent between two samples, and
+//! `Link:TX-Utilization` at the first one and where the counters do not fit. Loads are smoothed. What the sender
+//! itself sent counts at once, though: a sample has the bytes that were sent on the path before its program, and the
+//! sender adds those that it sent since. Else all flowlets of a round trip would take the path that was idle in the
+//! one before.
 //!
 //! A path without a recent sample is silent, and gets packets only if all paths are. A flow leaves such a path at once,
 //! and not with its next flowlet.
@@ -39,7 +40,7 @@ pub const LONGEST_INTERVAL_NS: u64 = 1_000_000_000;
 /// Greatest plausible load of a link. A counter that started again may show more.
 const PLAUSIBLE_LOAD: f64 = 1.5;
 
-/// Share of the capacity of which `Link:TX-Utilization` counts.
+/// Unit of `Link:TX-Utilization`, as a share of the capacity.
 const UTILIZATION_UNIT: f64 = 1e-4;
 
 /// The load of a path, from the loads of its links.
@@ -134,7 +135,7 @@ impl PathLink {
 
 /// A path: the links between the switches that its programs passed.
 #[derive(Clone, Debug, Default)]
-struct Path {
+struct SampledPath {
     /// Number of switches; 0 while the path is unknown.
     hops: usize,
     links: Vec<PathLink>,
@@ -144,7 +145,7 @@ struct Path {
     own: OwnRate,
 }
 
-impl Path {
+impl SampledPath {
     fn load(&self, metric: PathMetric, now_ns: u64, smoothing_ns: u64) -> f64 {
         let added = self.own.since_sample(now_ns, smoothing_ns);
         let limited = self.links.iter().filter(|link| link.capacity > 0.0);
@@ -161,7 +162,7 @@ impl Path {
 pub struct CongaBalancer {
     settings: CongaSettings,
     programs: PathPrograms,
-    paths: Vec<Path>,
+    paths: Vec<SampledPath>,
     flowlets: FlowletTable,
     counts: CongaCounts,
 }
@@ -172,7 +173,7 @@ impl CongaBalancer {
         CongaBalancer {
             settings,
             programs: PathPrograms::new(),
-            paths: vec![Path::default(); settings.paths.max(1)],
+            paths: vec![SampledPath::default(); settings.paths.max(1)],
             flowlets: FlowletTable::new(settings.gap_ns),
             counts: CongaCounts::default(),
         }
@@ -206,9 +207,9 @@ impl CongaBalancer {
         }
     }
 
-    /// Accepts the echo of a program that was sent on a path `rtt_ns` nanoseconds before, and returns whether the next program should follow at
-    /// once: the path became known, or its links are not the ones that were known. Echoes must be passed in the order
-    /// in which their programs were sent; older ones are to be dropped.
+    /// Accepts the echo of a program that was sent on a path `rtt_ns` nanoseconds before. Returns whether the next
+    /// program should follow at once: the path became known, or its links are not the ones that were known. Echoes must
+    /// be passed in the order in which their programs were sent; older ones are to be dropped.
     pub fn echoed(&mut self, path: usize, now_ns: u64, rtt_ns: u64, echo: &TinyProgram) -> bool {
         let Some(known) = self.paths.get_mut(path) else { return false };
         if self.programs.is_discovery(echo) {
@@ -216,8 +217,12 @@ impl CongaBalancer {
             // The discoveries that were sent before the first one came back find the same.
             let Some((hops, links)) = found.filter(|_| known.hops == 0) else { return false };
             let link = |(place, capacity)| PathLink { place, capacity, last: None, load: 0.0 };
-            *known =
-                Path { hops, links: links.into_iter().map(link).collect(), sampled_ns: None, own: known.own.clone() };
+            *known = SampledPath {
+                hops,
+                links: links.into_iter().map(link).collect(),
+                sampled_ns: None,
+                own: known.own.clone(),
+            };
             return true;
         }
         // The echo of a sample that was sent before the path became unknown.
@@ -229,7 +234,7 @@ impl CongaBalancer {
             samples.iter().map(|(place, _)| *place).eq(known.links.iter().map(|link| link.place))
         };
         let Some(samples) = samples.filter(is_same) else {
-            *known = Path { own: known.own.clone(), ..Path::default() };
+            *known = SampledPath { own: known.own.clone(), ..SampledPath::default() };
             self.counts.changed_paths += 1;
             return true;
         };

@@ -50,7 +50,7 @@ impl SketchHash {
             word[..chunk.len()].copy_from_slice(chunk);
             hash = mix(hash ^ u64::from_be_bytes(word));
         }
-        (u128::from(hash) * u128::from(self.bits) >> 64) as u32
+        ((u128::from(hash) * u128::from(self.bits)) >> 64) as u32
     }
 }
 

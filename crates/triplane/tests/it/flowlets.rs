@@ -5,8 +5,8 @@ use serde_json::Value;
 
 const LAB: &str = "examples/flowlets/lab.toml";
 
-/// Simulates a scenario of the example on a number of threads, and returns its results. With changes of its text, it has
-/// no expectations.
+/// Simulates a scenario of the example on a number of threads, and returns its results. With changes of its text, it
+/// has no expectations.
 fn simulate(name: &str, changes: &[(&str, &str)], more: &str, seed: u32, threads: u32) -> Value {
     let path = crate::support::root().join(format!("examples/flowlets/{name}.toml"));
     let mut text = std::fs::read_to_string(path).expect("it is there");

@@ -53,7 +53,7 @@ pub struct FlowPattern {
 }
 
 /// A path, and the programs that sample it.
-struct SampledPath {
+struct PathProbes {
     awaited: VecDeque<Prober>,
     /// Time of the next program.
     next: Time,
@@ -72,7 +72,7 @@ pub struct CongaSender {
     stop: Time,
     balancer: Option<CongaBalancer>,
     interval_ns: u64,
-    paths: Vec<SampledPath>,
+    paths: Vec<PathProbes>,
     /// Sockets by flow or, with a balancer, by path.
     sockets: Vec<SocketHandle>,
     /// Datagrams sent.
@@ -110,7 +110,7 @@ impl CongaSender {
             stop,
             balancer,
             interval_ns,
-            paths: (0..paths).map(|_| SampledPath { awaited: VecDeque::new(), next: start }).collect(),
+            paths: (0..paths).map(|_| PathProbes { awaited: VecDeque::new(), next: start }).collect(),
             sockets: Vec::new(),
             sent: 0,
             program_bytes: 0,

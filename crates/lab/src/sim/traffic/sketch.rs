@@ -141,7 +141,7 @@ mod tests {
     use diagnostics::{Diagnostics, SourceMap};
     use tpp::{AccessRights, SparseMemory, Tcpu};
 
-    /// Executes a program at two switches, of which the second may lack its port.
+    /// Executes a program at two switches. The second may lack its port.
     fn collected(text: &str, has_port: bool) -> CollectedProgram {
         let (map, mut sources, mut diagnostics) = (MemoryMap::new(), SourceMap::new(), Diagnostics::new());
         let program = tpp::assemble(&mut sources, "a.tpp", text, &map, &mut diagnostics).expect("it has no mistakes");
