@@ -7,6 +7,8 @@
 //! | [`tcpu`] | [`Tcpu`], the processor of a switch, over [`SwitchMemory`]; and a simple reference |
 //! | [`assemble`], [`disassemble`] | text to a [`TinyProgram`] and back |
 //! | [`rcp`] | [`RcpController`](rcp::RcpController): fair rates of links, computed by senders |
+//! | [`conga`] | [`CongaBalancer`](conga::CongaBalancer): load balancing over paths that senders choose |
+//! | [`sketch`] | [`BitmapSketch`](sketch::BitmapSketch): different elements that links carried, counted by hosts |
 //! | [`shim`] | [`Shim`](shim::Shim): programs in the packets that a host sends and receives |
 //! | [`probe`] | [`Prober`](probe::Prober): programs as datagrams, and their echoes |
 //! | [`check()`] | read and write sets, worst case, what an [`AccessPolicy`] forbids |
@@ -37,14 +39,17 @@
 
 mod asm;
 mod check;
+pub mod conga;
 #[cfg(feature = "testing")]
 pub mod generate;
+mod hop_words;
 pub mod map;
 mod mutant;
 mod policy;
 pub mod probe;
 pub mod rcp;
 pub mod shim;
+pub mod sketch;
 pub mod tcpu;
 
 pub use asm::{TinyProgram, assemble, disassemble};

@@ -7,8 +7,8 @@ use lab::scenario::{FlowResult, Results};
 use serde_json::{Value, json};
 use switch::DropReason;
 
-use super::minions;
 use super::network::Network;
+use super::{link_counts, minions};
 use crate::output::{aligned, duration, grouped, three_digits};
 
 /// Maximum number of links that are listed.
@@ -36,6 +36,8 @@ pub fn text(network: &Network, results: &Results, seed: u64, took: Duration) -> 
     }
     text.push_str(&values(&results.traffic));
     text.push_str(&minions::text(&network.topology, results));
+    text.push_str(&link_counts::text(&network.topology, results));
+    text.push_str(&minions::flowlets(&network.topology, results));
     text.push_str(&links(&network.topology, results));
     if results.totals.lost_on_arrival > 0 {
         let lost = grouped(results.totals.lost_on_arrival);
@@ -331,6 +333,9 @@ pub fn json(topology: &Topology, results: &Results, seed: u64) -> Value {
         }
         if let Some(rcp) = &result.rcp {
             value["rcp"] = minions::rcp_json(rcp);
+        }
+        if let Some(conga) = &result.conga {
+            value["conga"] = minions::conga_json(conga);
         }
         value
     };

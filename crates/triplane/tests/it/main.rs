@@ -10,6 +10,8 @@ mod ctl;
 mod entries;
 mod examples;
 mod fair_rates;
+mod flow_sketch;
+mod flowlets;
 mod kept_arrays;
 mod lab;
 mod lab_live;
