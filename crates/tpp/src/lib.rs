@@ -8,6 +8,7 @@
 //! | [`assemble`], [`disassemble`] | text to a [`TinyProgram`] and back |
 //! | [`rcp`] | [`RcpController`](rcp::RcpController): fair rates of links, computed by senders |
 //! | [`shim`] | [`Shim`](shim::Shim): programs in the packets that a host sends and receives |
+//! | [`executor`] | [`Executor`](executor::Executor): programs as datagrams with retries, for one switch or many, of any size |
 //! | [`probe`] | [`Prober`](probe::Prober): programs as datagrams, and their echoes |
 //! | [`check()`] | read and write sets, worst case, what an [`AccessPolicy`] forbids |
 //!
@@ -37,6 +38,7 @@
 
 mod asm;
 mod check;
+pub mod executor;
 #[cfg(feature = "testing")]
 pub mod generate;
 pub mod map;
@@ -47,7 +49,7 @@ pub mod rcp;
 pub mod shim;
 pub mod tcpu;
 
-pub use asm::{TinyProgram, assemble, disassemble};
+pub use asm::{MAX_LARGE_INSTRUCTIONS, TinyProgram, assemble, assemble_large, disassemble};
 pub use check::{AccessRecord, CheckFinding, CheckReport, IndirectSet, WorstCase, check, hop_guards};
 pub use map::MemoryMap;
 pub use mutant::Mutant;
