@@ -54,4 +54,5 @@ mod subscribe_trouble;
 mod support;
 mod tls_files;
 mod tpp;
+mod tpp_execute;
 mod verdict;
