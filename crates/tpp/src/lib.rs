@@ -10,6 +10,7 @@
 //! | [`conga`] | [`CongaBalancer`](conga::CongaBalancer): load balancing over paths that senders choose |
 //! | [`sketch`] | [`BitmapSketch`](sketch::BitmapSketch): different elements that links carried, counted by hosts |
 //! | [`shim`] | [`Shim`](shim::Shim): programs in the packets that a host sends and receives |
+//! | [`executor`] | [`Executor`](executor::Executor): programs as datagrams with retries, for one switch or many, of any size |
 //! | [`probe`] | [`Prober`](probe::Prober): programs as datagrams, and their echoes |
 //! | [`check()`] | read and write sets, worst case, what an [`AccessPolicy`] forbids |
 //!
@@ -40,6 +41,7 @@
 mod asm;
 mod check;
 pub mod conga;
+pub mod executor;
 #[cfg(feature = "testing")]
 pub mod generate;
 mod hop_words;
@@ -52,7 +54,7 @@ pub mod shim;
 pub mod sketch;
 pub mod tcpu;
 
-pub use asm::{TinyProgram, assemble, disassemble};
+pub use asm::{MAX_LARGE_INSTRUCTIONS, TinyProgram, assemble, assemble_large, disassemble};
 pub use check::{AccessRecord, CheckFinding, CheckReport, IndirectSet, WorstCase, check, hop_guards};
 pub use map::MemoryMap;
 pub use mutant::Mutant;

@@ -2,5 +2,6 @@
 
 mod dissector;
 mod execution;
+mod executor;
 mod language;
 mod probe;

@@ -56,4 +56,5 @@ mod subscribe_trouble;
 mod support;
 mod tls_files;
 mod tpp;
+mod tpp_execute;
 mod verdict;
