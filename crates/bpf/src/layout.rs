@@ -3,7 +3,7 @@
 //! ```text
 //! scratch memory of each processor | order of hand-overs | clock | gate | port states | counts by port | counts of drops and parser errors
 //! | counter arrays | tables of CRCs | registers | tables | the same tables again
-//! tables: direct counters, records, words of the lookup, calls and groups of action profiles
+//! tables: states, direct counters, records, words of the lookup, calls and groups of action profiles
 //! ```
 //!
 //! All offsets are in bytes; those of tables begin at the first of the two copies. A count of packets and bytes takes
@@ -22,6 +22,7 @@ use tables::flat::{FlatExact, FlatPrefixes, FlatRules, RuleElement};
 
 use crate::KernelOptions;
 use crate::emit::{CRC_TABLE_WORDS, Crc, HandOverReason};
+use crate::split::pieces;
 use crate::usage::Usage;
 pub(crate) use profile::{FlatGroups, FlatProfile, GROUP};
 
@@ -80,10 +81,9 @@ pub(crate) fn chain(table: &Table) -> Option<Vec<&Entry>> {
     if !table.const_entries || table.records_hits() || table.profile.is_some() || table.entries.len() > MAX_CHAIN {
         return None;
     }
-    let prefix = |entry: &Entry| {
-        let lengths = entry.keys.iter().map(|key| if let KeyValue::Lpm(_, length) = key { *length } else { 0 });
-        lengths.max().unwrap_or(0)
-    };
+    let length = |key: &KeyValue| if let KeyValue::Lpm(_, length) = key { *length } else { 0 };
+    // A table has at most one prefix, perhaps in pieces.
+    let prefix = |entry: &Entry| entry.keys.iter().map(length).sum::<u32>();
     let mut entries: Vec<&Entry> = table.entries.iter().collect();
     entries.sort_by_key(|entry| Reverse((entry.priority, prefix(entry))));
     Some(entries)
@@ -102,6 +102,9 @@ pub(crate) struct FlatTable {
     /// The table's profile, and the number of the call that is its default action.
     pub profile: Option<(ProfileId, u32)>,
     pub words: u32,
+    /// A word that is not 0 while the search lacks entries for which there is no room. Packets that apply the table are
+    /// handed over then.
+    pub state: u32,
     /// Counts of packets and bytes by record, for a table with a direct counter.
     pub counts: Option<u32>,
 }
@@ -152,9 +155,10 @@ pub(crate) fn matched_keys(table: &Table) -> Vec<&Key> {
     table.keys.iter().filter(|key| key.kind != MatchKind::Selector).collect()
 }
 
-/// Returns the number of entries that a table requests.
-fn requested_entries(table: &Table) -> u64 {
-    table.size.unwrap_or(DEFAULT_ENTRIES).max(table.entries.len() as u64)
+/// Returns the number of entries for which a table gets room: as many as it requests, but no more than `limit` beside
+/// those of the program.
+fn room(table: &Table, limit: u64) -> u64 {
+    table.size.unwrap_or(DEFAULT_ENTRIES).min(limit).max(table.entries.len() as u64)
 }
 
 /// Returns the search structure for a table, or the reason why there is none.
@@ -165,8 +169,10 @@ fn search(program: &Program, table: &Table, capacity: u32) -> Result<TableSearch
         _ if table.meter.is_some() => Err(HandOverReason::Meter),
         _ if table.idle_timeout => Err(HandOverReason::IdleTimeout),
         [] if table.keys.is_empty() => Ok(TableSearch::None),
-        [key] if is_narrow && key.kind == MatchKind::Lpm => {
-            FlatPrefixes::new(key.width, capacity).map(TableSearch::Prefixes).ok_or(HandOverReason::TableSize)
+        // Only the pieces of a value are several prefixes.
+        keys @ [_, ..] if is_narrow && keys.iter().all(|key| key.kind == MatchKind::Lpm) => {
+            let width = keys.iter().map(|key| key.width).sum();
+            FlatPrefixes::new(width, capacity).map(TableSearch::Prefixes).ok_or(HandOverReason::TableSize)
         }
         keys if is_narrow && keys.len() <= MAX_KEYS && keys.iter().all(|key| key.kind == MatchKind::Exact) => {
             Ok(TableSearch::Exact(FlatExact::new(keys.len(), capacity)))
@@ -177,14 +183,14 @@ fn search(program: &Program, table: &Table, capacity: u32) -> Result<TableSearch
     }
 }
 
-/// Returns how the pairs of a rule match the elements of a key. The bounds of signed ranges are moved by
+/// Returns how the pairs of a rule match the elements of a key, split or not. The bounds of signed ranges are moved by
 /// [`sign_mask`].
 pub(crate) fn rule_elements(keys: &[&Key]) -> Vec<RuleElement> {
     let element = |key: &&Key| match key.kind {
         MatchKind::Range => RuleElement::Range,
         _ => RuleElement::Ternary,
     };
-    keys.iter().map(element).collect()
+    keys.iter().flat_map(|key| pieces(key.width).map(move |_| element(key))).collect()
 }
 
 /// Returns the sign bit of a signed range key, by XOR with which signed numbers compare as unsigned ones; 0 for other
@@ -209,11 +215,34 @@ impl Allocator {
 }
 
 impl RegionLayout {
+    /// Lays out the region so that all tables have room. If they request more than there is, the largest ones get less.
     pub(crate) fn new(
         program: &Program,
         usage: &Usage,
         options: KernelOptions,
         scratch_words: u32,
+    ) -> Result<RegionLayout, Unsupported> {
+        let mut limit = u64::from(MAX_BYTES);
+        loop {
+            let layout = RegionLayout::limited(program, usage, options, scratch_words, limit);
+            let lacks_room = match &layout {
+                Ok(layout) => layout.refused.values().any(|reason| *reason == HandOverReason::TableSize),
+                Err(error) => *error == Unsupported::Memory,
+            };
+            if !lacks_room || limit <= DEFAULT_ENTRIES {
+                return layout;
+            }
+            limit /= 2;
+        }
+    }
+
+    /// Does the same with room for no more than `limit` entries of a table.
+    fn limited(
+        program: &Program,
+        usage: &Usage,
+        options: KernelOptions,
+        scratch_words: u32,
+        limit: u64,
     ) -> Result<RegionLayout, Unsupported> {
         let mut bytes = Allocator(0, MAX_BYTES);
         let scratch_bytes = (scratch_words * 8).next_power_of_two().max(64);
@@ -256,13 +285,14 @@ impl RegionLayout {
         let (mut tables, mut refused) = (BTreeMap::new(), BTreeMap::new());
         let tables_begin = bytes.0 as u32;
         bytes.1 = (MAX_BYTES + tables_begin) / 2;
+        let states = bytes.take(usage.tables.len() as u64)?;
         let mut profiles = BTreeMap::new();
         for id in program.profiles.keys().filter(|id| profile::tables_of(program, usage, *id).next().is_some()) {
-            if let Some(layout) = FlatProfile::new(program, usage, id, &mut bytes)? {
+            if let Some(layout) = FlatProfile::new(program, usage, (id, limit), &mut bytes)? {
                 profiles.insert(id, layout);
             }
         }
-        for id in &usage.tables {
+        for (state, id) in (states..).step_by(8).zip(&usage.tables) {
             // The default actions of a profile's tables have the numbers from 1 on.
             let default = |profile| 1 + profile::tables_of(program, usage, profile).take_while(|of| of != id).count();
             let profile = program.tables[*id].profile.map(|profile| (profile, default(profile) as u32));
@@ -270,7 +300,7 @@ impl RegionLayout {
                 refused.insert(*id, HandOverReason::TableSize);
                 continue;
             }
-            match Self::table(program, &program.tables[*id], profile, &mut bytes)? {
+            match Self::table(program, (&program.tables[*id], limit), (state, profile), &mut bytes)? {
                 Ok(layout) => _ = tables.insert(*id, layout),
                 Err(reason) => _ = refused.insert(*id, reason),
             }
@@ -310,12 +340,12 @@ impl RegionLayout {
     /// Returns the layout of a table, or the reason why it has none.
     fn table(
         program: &Program,
-        table: &Table,
-        profile: Option<(ProfileId, u32)>,
+        (table, limit): (&Table, u64),
+        (state, profile): (u32, Option<(ProfileId, u32)>),
         bytes: &mut Allocator,
     ) -> Result<Result<FlatTable, HandOverReason>, Unsupported> {
         // A record and a slot take at least 64 bytes.
-        let capacity = u32::try_from(requested_entries(table)).unwrap_or(u32::MAX).min(MAX_BYTES / 64 + 1);
+        let capacity = u32::try_from(room(table, limit)).unwrap_or(u32::MAX).min(MAX_BYTES / 64 + 1);
         let search = match search(program, table, capacity) {
             Ok(search) if capacity <= MAX_BYTES / 64 => search,
             Ok(_) => return Ok(Err(HandOverReason::TableSize)),
@@ -339,7 +369,7 @@ impl RegionLayout {
         }
         let counts = table.counter.map(|_| bytes.take(counts)).transpose()?;
         let (records, words) = (bytes.take(records)?, bytes.take(words as u64)?);
-        Ok(Ok(FlatTable { search, capacity, records, record_words, profile, words, counts }))
+        Ok(Ok(FlatTable { search, capacity, records, record_words, profile, words, state, counts }))
     }
 
     /// Returns the size of the region in bytes.

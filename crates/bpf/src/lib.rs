@@ -24,6 +24,8 @@ mod header_order;
 mod layout;
 pub mod machine;
 mod region;
+mod split;
+mod stacks;
 pub mod uapi;
 mod usage;
 mod writer;

@@ -21,19 +21,19 @@ mod profile;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-use bits::Bits;
 use engine::{ActionCall, ActionSpec, ChangedEntry, EntryHandle, Objects, TableEntry};
 use ir::{Key, KeyValue, MatchKind, ProfileId, Program, Table, TableId};
 use tables::flat::{FlatRule, MAX_RULES, PrefixWriter};
 
 use crate::layout::{FlatTable, GATE_OPEN, RegionLayout, TableSearch, chain, matched_keys, rule_elements, sign_mask};
 use crate::region::{CountSink, load, store, take_counts, take_pair};
-use profile::{CopiedProfile, ProfileView};
+use crate::split::{pieces, split_value, words_of};
+use profile::{CopiedProfile, MAX_RETRIES, ProfileView};
 
 /// The tables of a region cannot be brought up to date.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RegionError {
-    /// A table has more entries than the region has room for.
+    /// A table has more entries than the region has room for. Packets that apply it are handed over.
     #[error("the entries of the table `{table}` do not fit into the memory that is shared with the kernel")]
     TableFull {
         /// Name of the table.
@@ -64,7 +64,7 @@ struct WrittenEntry {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum WrittenKey {
     Exact(Vec<u64>),
-    Prefix(u64, u32),
+    Prefix(u128, u32),
     /// Rank and pairs of a rule.
     Rule((i32, u32), Vec<[u64; 2]>),
 }
@@ -75,6 +75,9 @@ struct CopiedTable {
     prefixes: Option<PrefixWriter>,
     /// Entries by their number.
     entries: BTreeMap<u32, WrittenEntry>,
+    /// Numbers of entries for which there is no room, and the last one that was tried again.
+    missing: BTreeSet<u32>,
+    retried: u32,
 }
 
 /// One of the two copies of the tables.
@@ -140,10 +143,15 @@ impl RegionWriter {
         self.is_open
     }
 
+    /// Returns a table whose packets are handed over, as it has more entries than there is room for.
+    pub fn full_table(&self) -> Option<TableId> {
+        self.copies[self.current].tables.iter().find(|(_, table)| !table.missing.is_empty()).map(|(id, _)| *id)
+    }
+
     /// Writes all entries and default actions into the blank region, and opens the gate.
     ///
     /// # Errors
-    /// [`RegionError::TableFull`]. The region is of no use then.
+    /// As [`RegionWriter::update`].
     ///
     /// # Panics
     /// If the region is smaller than [`RegionLayout::bytes`].
@@ -171,7 +179,8 @@ impl RegionWriter {
     /// begin from now on see all changes. Hits of entries that are replaced go to `sink`.
     ///
     /// # Errors
-    /// [`RegionError`]. The gate is closed then, and all packets are handed over.
+    /// [`RegionError`], but not for exact and prefix tables that have too many entries: see
+    /// [`RegionWriter::full_table`]. The gate is closed then, and all packets are handed over.
     ///
     /// # Panics
     /// If the region is smaller than [`RegionLayout::bytes`].
@@ -286,6 +295,7 @@ impl RegionWriter {
         // Removals come first: they make room for insertions.
         for (id, number) in entries() {
             let (table, at) = (tables.get_mut(&id).expect("every table has its copy"), table_view(id));
+            table.missing.remove(&number);
             let is_outdated = at.is_outdated(table, number, program, objects);
             if is_outdated {
                 at.remove(table, number, sink);
@@ -306,8 +316,18 @@ impl RegionWriter {
             let (table, at) = (tables.get_mut(&id).expect("every table has its copy"), table_view(id));
             if let Some((entry, handle)) = objects.entry_numbered(id, number) {
                 let profile = profile_of(id).and_then(|id| Some((profile_view(id), profiles.get_mut(&id)?)));
-                at.insert(table, (number, &entry, handle), profile, program).ok_or_else(|| full(program, id))?;
+                if at.insert(table, (number, &entry, handle), profile, program).is_none() {
+                    table.missing.insert(number);
+                }
             }
+        }
+        for (id, table) in tables.iter_mut().filter(|(_, table)| !table.missing.is_empty()) {
+            let profile = profile_of(*id).and_then(|id| Some((profile_view(id), profiles.get_mut(&id)?)));
+            table_view(*id).retry(table, profile, program, objects);
+        }
+        for (id, table) in tables.iter() {
+            let state = self.layout.tables[id].state + base;
+            store(region, state / 8, (!table.missing.is_empty()).into());
         }
         for (id, copied) in profiles.iter_mut() {
             profile_view(*id).retry(copied).ok_or_else(|| full_profile(*id))?;
@@ -423,6 +443,38 @@ impl<'r> TableView<'r> {
         Some(())
     }
 
+    /// Adds entries that had no room before, until too many of them have none.
+    fn retry(
+        &self,
+        table: &mut CopiedTable,
+        mut profile: Option<(ProfileView<'_>, &mut CopiedProfile)>,
+        program: &Program,
+        objects: &Objects,
+    ) {
+        let later = table.missing.range(table.retried.saturating_add(1)..);
+        let all: Vec<u32> = later.chain(table.missing.range(..=table.retried)).copied().collect();
+        let mut failures = 0;
+        for number in all {
+            table.retried = number;
+            let present = objects.entry_numbered(self.id, number);
+            let has_room = present.is_none_or(|(entry, handle)| {
+                let profile = profile.as_mut().map(|(view, copied)| {
+                    view.release(copied, (self.id, number));
+                    (*view, &mut **copied)
+                });
+                self.insert(table, (number, &entry, handle), profile, program).is_some()
+            });
+            if has_room {
+                table.missing.remove(&number);
+            } else {
+                failures += 1;
+            }
+            if failures == MAX_RETRIES {
+                return;
+            }
+        }
+    }
+
     /// Writes all rules, if the table is a list of rules. Packets to a table that cannot be searched are handed over.
     fn write_rules(&self, table: &CopiedTable, program: &Program) {
         let TableSearch::Rules(shape) = &self.layout.search else { return };
@@ -461,9 +513,8 @@ impl<'r> TableView<'r> {
         let action = program.tables[self.id].actions.iter().position(|action| action.action == call.action)?;
         let first = (self.layout.records + self.base) / 8 + number * self.layout.record_words;
         store(self.region, first, action as u64 + 1);
-        for (at, value) in (first + 1..first + self.layout.record_words).zip(&call.args) {
-            // An argument of more words is used only by actions that hand over.
-            store(self.region, at, Bits::low_u64(value));
+        for (at, word) in (first + 1..first + self.layout.record_words).zip(call.args.iter().flat_map(words_of)) {
+            store(self.region, at, word);
         }
         debug_assert_ne!(load(self.region, first), 0);
         Some(())
@@ -474,25 +525,34 @@ impl<'r> TableView<'r> {
 fn key(layout: &FlatTable, table: &Table, entry: &TableEntry) -> Option<WrittenKey> {
     match (&layout.search, &entry.keys[..]) {
         (TableSearch::Prefixes(_), [KeyValue::Lpm(value, length)]) => {
-            Some(WrittenKey::Prefix(value.low_u64(), *length))
+            Some(WrittenKey::Prefix(value.low_u128(), *length))
         }
         (TableSearch::Prefixes(_), [KeyValue::Any]) => Some(WrittenKey::Prefix(0, 0)),
         (TableSearch::Exact(_), keys) => {
-            let word = |value: &KeyValue| if let KeyValue::Exact(value) = value { Some(value.low_u64()) } else { None };
-            keys.iter().map(word).collect::<Option<_>>().map(WrittenKey::Exact)
+            let mut words = Vec::new();
+            for value in keys {
+                let KeyValue::Exact(value) = value else { return None };
+                words.extend(words_of(value));
+            }
+            Some(WrittenKey::Exact(words))
         }
         (TableSearch::Rules(_), keys) => {
             let length = |value: &KeyValue| if let KeyValue::Lpm(_, length) = value { *length } else { 0 };
-            let pairs = matched_keys(table).into_iter().zip(keys).map(|(key, value)| pair(key, value)).collect();
+            let pairs = matched_keys(table).into_iter().zip(keys).flat_map(|(key, value)| pairs(key, value)).collect();
             Some(WrittenKey::Rule((entry.priority, keys.iter().map(length).sum()), pairs))
         }
         _ => None,
     }
 }
 
-/// Returns the pair of a rule that matches what a value matches.
-fn pair(key: &Key, value: &KeyValue) -> [u64; 2] {
-    let all = u64::MAX.checked_shr(64 - key.width).unwrap_or(0);
+/// Returns the pairs of a rule that match what a value matches, one for each piece of the key.
+fn pairs(key: &Key, value: &KeyValue) -> impl Iterator<Item = [u64; 2]> {
+    pieces(key.width).map(move |piece| pair(key, &split_value(value, key, piece), piece.width))
+}
+
+/// Returns the pair for a piece of a key of `width` bits.
+fn pair(key: &Key, value: &KeyValue, width: u32) -> [u64; 2] {
+    let all = u64::MAX.checked_shr(64 - width).unwrap_or(0);
     match (key.kind, value) {
         (MatchKind::Range, KeyValue::Range(low, high)) => {
             [low, high].map(|bound| bound.low_u64() & all ^ sign_mask(key))

@@ -8,7 +8,10 @@
 //! | [`tcpu`] | [`Tcpu`], the processor of a switch, over [`SwitchMemory`]; and a simple reference |
 //! | [`assemble`], [`disassemble`] | text to a [`TinyProgram`] and back |
 //! | [`rcp`] | [`RcpController`](rcp::RcpController): fair rates of links, computed by senders |
+//! | [`conga`] | [`CongaBalancer`](conga::CongaBalancer): load balancing over paths that senders choose |
+//! | [`sketch`] | [`BitmapSketch`](sketch::BitmapSketch): different elements that links carried, counted by hosts |
 //! | [`shim`] | [`Shim`](shim::Shim): programs in the packets that a host sends and receives |
+//! | [`executor`] | [`Executor`](executor::Executor): programs as datagrams with retries, for one switch or many, of any size |
 //! | [`probe`] | [`Prober`](probe::Prober): programs as datagrams, and their echoes |
 //! | [`check()`] | read and write sets, worst case, what an [`AccessPolicy`] forbids |
 //!
@@ -38,8 +41,11 @@
 
 mod asm;
 mod check;
+pub mod conga;
+pub mod executor;
 #[cfg(feature = "testing")]
 pub mod generate;
+mod hop_words;
 pub mod int;
 pub mod map;
 mod mutant;
@@ -47,9 +53,10 @@ mod policy;
 pub mod probe;
 pub mod rcp;
 pub mod shim;
+pub mod sketch;
 pub mod tcpu;
 
-pub use asm::{TinyProgram, assemble, disassemble};
+pub use asm::{MAX_LARGE_INSTRUCTIONS, TinyProgram, assemble, assemble_large, disassemble};
 pub use check::{AccessRecord, CheckFinding, CheckReport, IndirectSet, WorstCase, check, hop_guards};
 pub use map::MemoryMap;
 pub use mutant::Mutant;

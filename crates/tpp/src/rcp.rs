@@ -23,6 +23,7 @@ mod law;
 mod programs;
 
 use crate::asm::TinyProgram;
+pub use crate::hop_words::LinkPlace;
 
 pub use law::{Fairness, LinkState, RcpSettings};
 use programs::LinkUpdate;
@@ -42,15 +43,6 @@ pub const LONGEST_INTERVAL_NS: u64 = 2_000_000_000;
 
 /// Time by which a version may be later than a sample: another sender's update came between the sample's two programs.
 const LATE_VERSION_NS: u32 = 100_000_000;
-
-/// The switch and the port of a link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LinkPlace {
-    /// Number of the switch.
-    pub switch: u32,
-    /// Port by which the programs left it.
-    pub port: u32,
-}
 
 /// What programs collected at a link.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,14 +1,13 @@
-//! Hosts of tiny packet programs: [`ProbeSocket`] sends programs as datagrams and passes their echoes on, and
-//! [`EchoSocket`] echoes those of others. The rules are in [`tpp::probe`]. [`ReportSocket`] sends the reports of INT
-//! sinks.
+//! Hosts of tiny packet programs: [`ExecutorSockets`] executes programs of any size on the switches of one path or of
+//! many, with retries; [`ProbeSocket`] sends a series of probes, and [`EchoSocket`] echoes the programs of others. The
+//! rules are in [`tpp::executor`] and [`tpp::probe`]. [`ReportSocket`] sends the reports of INT sinks.
 //!
-//! The first two wait at most 100 ms for a datagram before they test the flag that stops them.
+//! The others wait at most 100 ms for a datagram before they test the flag that stops them.
 
 #![forbid(unsafe_code)]
 
+mod executor;
 mod report;
-
-pub use report::ReportSocket;
 
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, ErrorKind};
@@ -20,6 +19,9 @@ use std::time::{Duration, Instant};
 use tpp::TinyProgram;
 use tpp::probe::{Echo, Prober, RefusedEchoes};
 use wire::tpp::UDP_PORT;
+
+pub use executor::{ExecutorSockets, MAX_ADDRESSES};
+pub use report::ReportSocket;
 
 /// Maximum time of a wait for a datagram.
 const LONGEST_WAIT: Duration = Duration::from_millis(100);
@@ -33,6 +35,9 @@ pub enum HostError {
     /// A socket cannot be opened.
     #[error("cannot open a socket at {0}: {1}")]
     Open(SocketAddr, io::Error),
+    /// Programs are for too many addresses.
+    #[error("programs can be sent to {0} addresses at once")]
+    TooMany(usize),
     /// A program cannot be sent.
     #[error("cannot send a program: {0}")]
     Send(io::Error),
@@ -84,12 +89,7 @@ impl ProbeSocket {
         let unknown = |error| HostError::Unknown(host.to_owned(), error);
         let address = (host, UDP_PORT).to_socket_addrs().map_err(unknown)?.next();
         let address = address.ok_or_else(|| unknown(ErrorKind::NotFound.into()))?;
-        let any = match address {
-            SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
-            SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
-        };
-        let socket = UdpSocket::bind(any).and_then(|socket| socket.connect(address).map(|()| socket));
-        let socket = socket.map_err(|error| HostError::Open(address, error))?;
+        let socket = connected(address).map_err(|error| HostError::Open(address, error))?;
         let ProbeSeries { program, count, interval, timeout } = series;
         // The keys of this hash are random.
         let nonce = RandomState::new().hash_one(std::process::id());
@@ -174,6 +174,17 @@ impl ProbeSocket {
             Err(error) => Err(HostError::Receive(error)),
         }
     }
+}
+
+/// Returns a socket that sends to an address, and receives from it alone.
+fn connected(address: SocketAddr) -> io::Result<UdpSocket> {
+    let any = match address {
+        SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
+        SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
+    };
+    let socket = UdpSocket::bind(any)?;
+    socket.connect(address)?;
+    Ok(socket)
 }
 
 fn nanoseconds(time: Duration) -> u64 {

@@ -30,6 +30,7 @@ mod store;
 mod subscribe;
 mod summary;
 mod telemetry;
+mod tiny_counts;
 mod tls_files;
 mod tpp;
 mod types;

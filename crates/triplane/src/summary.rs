@@ -8,6 +8,7 @@ use switch::{DropSite, PacketSwitch};
 use v1model::Switch;
 
 use crate::kernel;
+use crate::tiny_counts::TinyCounts;
 
 /// Renders received, sent and dropped packets as text. `notifications` is the number of notifications of each kind.
 /// `seconds` is the duration of a live run.
@@ -31,6 +32,9 @@ pub fn text<S: PacketSwitch>(
             text.push_str(&format!("port {id} ({name}): {count} {what}\n"));
         }
     }
+    if let Some(line) = tiny_counts(report).line() {
+        text.push_str(&format!("\n{line}\n"));
+    }
     for (kind, count) in notifications {
         let notifications = if *count == 1 { "notification" } else { "notifications" };
         text.push_str(&format!("{count} {notifications} to the control plane: {kind}\n"));
@@ -40,6 +44,12 @@ pub fn text<S: PacketSwitch>(
         text.push_str(&format!("\n{count} packet{} in {seconds:.1} s\n", if count == 1 { "" } else { "s" }));
     }
     text
+}
+
+/// Returns the counts of tiny packet programs.
+fn tiny_counts<S: PacketSwitch>(report: &RunReport<S>) -> TinyCounts {
+    let counters: Vec<(String, u64)> = report.switch.registry().iter().collect();
+    TinyCounts::of(counters.iter().map(|(name, count)| (name.as_str(), *count)))
 }
 
 /// Returns the number of packets that the switch received on all ports according to its own
@@ -68,6 +78,7 @@ pub fn json(report: &RunReport<Switch>, notifications: &BTreeMap<String, u64>, s
     let summary = json!({
         "seconds": seconds, "ports": ports, "drops": drops, "messages": notifications,
         "counters": report.switch.registry().to_json(), "kernel": kernel::summary_json(report),
+        "tiny_programs": tiny_counts(report).json(),
     });
     format!("{summary:#}\n")
 }

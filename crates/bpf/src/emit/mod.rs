@@ -30,7 +30,7 @@ use ir::{BodyKind, Expr, LocId, Program, SlotId, TableId};
 use crate::asm::{AccessSize, Alu, AluOperand, AsmError, Assembly, Cond, Instruction, Label, Links, MapRef, Reg};
 use crate::layout::{GATE_OPEN, MAX_SCRATCH_WORDS, RegionLayout, Unsupported};
 use crate::usage::Usage;
-use crate::{KernelOptions, KernelPipeline, uapi};
+use crate::{KernelOptions, KernelPipeline, split::split, stacks::unroll, uapi};
 pub(crate) use commit::{PORT_LENGTH_SHIFT, PORT_RECEIVES};
 pub(crate) use hash::{CRC_TABLE_WORDS, Crc};
 use headers::EmitSite;
@@ -110,6 +110,7 @@ pub fn compile(
     if program.has_rows() || program.tables.values().any(|table| table.waits_for_entries()) {
         return Err(Unsupported::Elsewhere);
     }
+    let program = &split(&unroll(program));
     let mut usage = Usage::new(program, pipeline);
     match compile_used(program, pipeline, options, &usage) {
         Err(Unsupported::Code(_)) if usage.moves_headers => {

@@ -110,12 +110,17 @@ impl Emitter<'_> {
     /// Looks the key up and stores the number of the record.
     fn search(&mut self, table: TableId, layout: &FlatTable, record: ScratchWord) {
         self.store_imm(record, 0);
+        if matches!(layout.search, TableSearch::Exact(_) | TableSearch::Prefixes(_)) {
+            self.load_table_address(R2, layout.state);
+            self.push(Instruction::Load(AccessSize::B8, R1, R2, 0));
+            self.jump_if(Cond::Ne, R1, 0, self.slow);
+        }
         let words = self.spill_all(matched_keys(&self.program.tables[table]).into_iter().map(|key| &key.expr));
         match layout.search {
             TableSearch::None => {}
             TableSearch::Chain => self.compare_entries(table, &words, record),
             TableSearch::Exact(shape) => self.search_exact(&shape, layout.words, &words, record),
-            TableSearch::Prefixes(shape) => self.search_prefixes(&shape, layout.words, words[0], record),
+            TableSearch::Prefixes(shape) => self.search_prefixes(&shape, layout.words, &words, record),
             TableSearch::Rules(shape) => self.search_rules(&shape, table, layout.words, &words, record),
         }
         self.give_back(words.len() as u32);
@@ -262,11 +267,10 @@ impl Emitter<'_> {
     }
 
     /// [`FlatPrefixes::lookup`]
-    fn search_prefixes(&mut self, shape: &FlatPrefixes, table: u32, key: ScratchWord, record: ScratchWord) {
+    fn search_prefixes(&mut self, shape: &FlatPrefixes, table: u32, key: &[ScratchWord], record: ScratchWord) {
         let end = self.code.label();
         let mut left = shape.width() - shape.root_bits();
-        self.load_word(R1, key);
-        self.shift_right(R1, left);
+        self.load_key_from(key, left);
         self.alu(Alu::And, R1, (shape.root_words() - 1) as i32);
         self.alu(Alu::Lsh, R1, 3);
         self.load_table_address(R2, table);
@@ -291,8 +295,7 @@ impl Emitter<'_> {
             self.alu(Alu::Sub, R3, 1);
             self.alu(Alu::And, R3, (1 << CHILD_BITS) - 1);
             self.alu(Alu::Mul, R3, (NODE_WORDS * 8) as i32);
-            self.load_word(R1, key);
-            self.shift_right(R1, left);
+            self.load_key_from(key, left);
             self.alu(Alu::And, R1, (1 << bits) - 1);
             self.alu(Alu::Lsh, R1, 3);
             self.load_table_address(R2, children);
@@ -300,6 +303,15 @@ impl Emitter<'_> {
             self.alu(Alu::Add, R2, R1);
         }
         self.bind(end);
+    }
+
+    /// Loads the bits of a key, one or two words, that have `left` bits behind them to r1, with others in front of
+    /// them.
+    fn load_key_from(&mut self, key: &[ScratchWord], left: u32) {
+        // The shape of a key of two words has no node with bits of both.
+        let word = key.len() - 1 - left as usize / 64;
+        self.load_word(R1, key[word]);
+        self.shift_right(R1, left % 64);
     }
 
     fn shift_right(&mut self, reg: Reg, bits: u32) {

@@ -11,7 +11,7 @@
 use ir::{Algorithm, ProfileId, Program, TableId};
 use tables::flat::FlatChoices;
 
-use super::{Allocator, Unsupported, requested_entries};
+use super::{Allocator, Unsupported, room};
 use crate::usage::Usage;
 
 /// Least number of members and of groups that the switch accepts.
@@ -55,16 +55,16 @@ pub(super) fn tables_of(program: &Program, usage: &Usage, profile: ProfileId) ->
 }
 
 impl FlatProfile {
-    /// Returns the layout of a profile; `None` if there is no room.
+    /// Returns the layout of a profile whose tables have no more than `limit` entries each; `None` if there is no room.
     pub(super) fn new(
         program: &Program,
         usage: &Usage,
-        id: ProfileId,
+        (id, limit): (ProfileId, u64),
         bytes: &mut Allocator,
     ) -> Result<Option<FlatProfile>, Unsupported> {
         let profile = &program.profiles[id];
         let tables = || tables_of(program, usage, id).map(|table| &program.tables[table]);
-        let entries = tables().map(requested_entries).fold(0, u64::saturating_add);
+        let entries = tables().map(|table| room(table, limit)).fold(0, u64::saturating_add);
         let members = profile.size.max(MIN_MEMBERS);
         let first_member = 1 + tables().count() as u64;
         let calls = first_member.saturating_add(members).saturating_add(entries);

@@ -6,16 +6,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicU64;
 
-use bits::Bits;
 use engine::{ActionCall, ActionSpec, ChangedEntry, GroupMember, Objects, WeightedCall};
 use ir::{ProfileId, TableId};
 use tables::flat::{ChoiceWriter, MAX_CHOICES, UNSEARCHABLE};
 
 use crate::layout::{FlatProfile, GROUP};
 use crate::region::store;
+use crate::split::words_of;
 
-/// Maximum number of groups without room that an update tries again.
-const MAX_RETRIES: usize = 64;
+/// Maximum number of groups without room that an update tries again, and of entries that it tries in vain.
+pub(super) const MAX_RETRIES: usize = 64;
 
 /// The owner of a group: the control plane, by the group's id, or an entry, by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -105,6 +105,7 @@ impl CopiedProfile {
 }
 
 /// A profile of one copy in a region.
+#[derive(Clone, Copy)]
 pub(super) struct ProfileView<'r> {
     pub id: ProfileId,
     pub layout: &'r FlatProfile,
@@ -116,8 +117,7 @@ pub(super) struct ProfileView<'r> {
 
 /// Returns the words of a call.
 fn words(call: &ActionCall) -> Vec<u64> {
-    // An argument of more words is used only by actions that hand over.
-    [u64::from(call.action.as_u32()) + 1].into_iter().chain(call.args.iter().map(Bits::low_u64)).collect()
+    [u64::from(call.action.as_u32()) + 1].into_iter().chain(call.args.iter().flat_map(words_of)).collect()
 }
 
 impl ProfileView<'_> {

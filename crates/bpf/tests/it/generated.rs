@@ -14,7 +14,7 @@ use crate::kernel::InKernel;
 use crate::rig::{self, PORTS, Rig, Ways};
 
 /// Places by width: fields of headers, and metadata.
-const PLACES: [(u32, &[&str]); 9] = [
+const PLACES: [(u32, &[&str]); 11] = [
     (3, &["hdr.a.three", "meta.three"]),
     (5, &["hdr.a.five"]),
     (8, &["hdr.a.eight", "hdr.b.eight", "hdr.c.eight", "meta.eight"]),
@@ -24,22 +24,26 @@ const PLACES: [(u32, &[&str]); 9] = [
     (48, &["hdr.a.mac", "meta.mac"]),
     (59, &["hdr.b.odd"]),
     (64, &["hdr.a.long", "meta.long"]),
+    (100, &["hdr.b.wide", "meta.wide"]),
+    (128, &["hdr.a.address", "hdr.c.address", "meta.address"]),
 ];
 
 const HEAD: &str = "#include <core.p4>
 #include <v1model.p4>
-header a_t { bit<8> eight; bit<3> three; bit<5> five; bit<16> sixteen; bit<32> word; bit<48> mac; bit<64> long; }
-header b_t { bit<59> odd; bit<13> thirteen; bit<8> eight; bit<32> word; }
+header a_t { bit<8> eight; bit<3> three; bit<5> five; bit<16> sixteen; bit<32> word; bit<48> mac; bit<64> long;
+    bit<128> address; }
+header b_t { bit<59> odd; bit<13> thirteen; bit<8> eight; bit<32> word; bit<100> wide; bit<4> rest; }
 struct headers { a_t a; b_t b; a_t c; }
 struct metadata {
     bit<3> three; bit<8> eight; bit<13> thirteen; bit<16> sixteen; bit<32> word; bit<48> mac; bit<64> long;
+    bit<100> wide; bit<128> address;
 }
 parser P(packet_in packet, out headers hdr, inout metadata meta, inout standard_metadata_t std) {
     state start {
         packet.extract(hdr.a);
         transition select(hdr.a.eight, hdr.a.three) { (0 .. 99, _): more; (_, 1 &&& 5): more; default: accept; }
     }
-    state more { meta.eight = packet.lookahead<bit<8>>(); packet.extract(hdr.b); transition accept; }
+    state more { meta.eight = packet.lookahead<bit<8>>(); meta.address = packet.lookahead<bit<128>>(); packet.extract(hdr.b); transition accept; }
 }
 ";
 
@@ -58,12 +62,16 @@ impl Generator {
         PLACES[self.rng.below(PLACES.len() as u64) as usize].0
     }
 
-    /// Returns an expression of this width, at most 64.
+    /// Returns an expression of this width. Products and sums that saturate have at most 64 bits, as compiled code has
+    /// no wider ones; nor has it shifts of wider values by computed amounts.
     fn expr(&mut self, width: u32, depth: u32) -> String {
         let is_place = PLACES.iter().any(|(of, _)| *of == width);
         let kind = if depth == 0 { self.rng.below(3) } else { self.rng.below(13) };
         match kind {
-            0 => format!("{width}w{}", self.rng.next_u64() >> (64 - width).max(self.rng.below(64) as u32) as u64),
+            0 => {
+                let value = u128::from(self.rng.next_u64()) << 64 | u128::from(self.rng.next_u64());
+                format!("{width}w{}", value >> (128 - width).max(self.rng.below(128) as u32))
+            }
             1 if is_place => self.place(width).to_owned(),
             1 | 2 => {
                 let from = self.any_width();
@@ -75,21 +83,13 @@ impl Generator {
                 format!("{place}[{}:{low}]", low + width - 1)
             }
             3..=5 => {
-                let op = self.rng.pick(&[
-                    (2, "+"),
-                    (2, "-"),
-                    (1, "*"),
-                    (2, "&"),
-                    (1, "|"),
-                    (2, "^"),
-                    (1, "|+|"),
-                    (1, "|-|"),
-                ]);
+                let all = [(2, "+"), (2, "-"), (2, "&"), (1, "|"), (2, "^"), (1, "*"), (1, "|+|"), (1, "|-|")];
+                let op = self.rng.pick(if width > 64 { &all[..5] } else { &all });
                 format!("({} {op} {})", self.expr(width, depth - 1), self.expr(width, depth - 1))
             }
             6 => {
                 let op = self.rng.pick(&[(1, "<<"), (1, ">>")]);
-                format!("({} {op} {})", self.expr(width, depth - 1), self.expr(8, depth - 1))
+                format!("({} {op} {})", self.expr(width, depth - 1), self.amount(width, depth))
             }
             7 => format!("({}{})", self.rng.pick(&[(1, "~"), (1, "-")]), self.expr(width, depth - 1)),
             8 if width > 1 => {
@@ -102,7 +102,7 @@ impl Generator {
                 format!("((bit<{width}>) (((int<{width}>) {a}) {op} ((int<{width}>) {b})))")
             }
             10 if width > 1 => {
-                let (value, by) = (self.expr(width, depth - 1), self.expr(8, depth - 1));
+                let (value, by) = (self.expr(width, depth - 1), self.amount(width, depth));
                 format!("((bit<{width}>) (((int<{width}>) {value}) >> {by}))")
             }
             _ => {
@@ -110,6 +110,11 @@ impl Generator {
                 format!("({condition} ? {} : {})", self.expr(width, depth - 1), self.expr(width, depth - 1))
             }
         }
+    }
+
+    /// Returns the amount by which a value of this width is shifted.
+    fn amount(&mut self, width: u32, depth: u32) -> String {
+        if width <= 64 { self.expr(8, depth - 1) } else { self.rng.below(140).to_string() }
     }
 
     fn condition(&mut self, depth: u32) -> String {
@@ -186,7 +191,8 @@ impl Generator {
     }
 
     fn hash(&mut self) -> std::fmt::Result {
-        let width = self.any_width();
+        // A wide result is the remainder of a wide number.
+        let width = self.any_width().min(64);
         let place = self.place(width);
         let algorithm = self.rng.pick(&[(1, "crc16"), (1, "crc32"), (1, "xor16"), (1, "csum16"), (1, "identity")]);
         let data: Vec<String> = (0..1 + self.rng.below(4))
@@ -207,8 +213,11 @@ impl Generator {
     /// Declares a table with actions of its own.
     fn table(&mut self, number: u32) {
         for action in 0..2 {
-            _ = writeln!(self.text, "action do{number}{action}(bit<8> first, bit<48> second) {{");
-            _ = writeln!(self.text, "meta.eight = first; hdr.a.mac = hdr.a.mac ^ second;");
+            _ = writeln!(self.text, "action do{number}{action}(bit<8> first, bit<48> second, bit<128> third) {{");
+            _ = writeln!(
+                self.text,
+                "meta.eight = first; hdr.a.mac = hdr.a.mac ^ second; meta.address = meta.address + third;"
+            );
             self.statements(2);
             self.text.push_str(["}\n", "if (meta.eight == 3) { mark_to_drop(std); exit; } }\n"][action]);
         }
@@ -217,11 +226,16 @@ impl Generator {
             true => format!("{}: lpm; ", self.place(16)),
             false => (0..1 + self.rng.below(3)).map(|_| format!("{}: exact; ", self.place(3))).collect(),
         };
+        let keys = match self.rng.below(5) {
+            0 => format!("{}: lpm; ", self.place(128)),
+            1 => format!("{}: exact; {keys}", self.place(128)),
+            _ => keys,
+        };
         _ = writeln!(self.text, "direct_counter(CounterType.packets) hits{number};");
         _ = writeln!(
             self.text,
             "table t{number} {{ key = {{ {keys}}} actions = {{ do{number}0; do{number}1; }} counters = hits{number}; \
-             size = 32; default_action = do{number}0(1, 2); }}"
+             size = 32; default_action = do{number}0(1, 2, 3); }}"
         );
     }
 
@@ -229,7 +243,7 @@ impl Generator {
         self.text.push_str(HEAD);
         self.text.push_str("control V(inout headers hdr, inout metadata meta) { apply {} }\n");
         let covered: Vec<&str> = (0..4)
-            .map(|_| ["hdr.a.three", "hdr.a.long", "hdr.b.odd", "hdr.a.mac", "hdr.a.word"][self.rng.below(5) as usize])
+            .map(|_| ["hdr.a.three", "hdr.a.long", "hdr.b.odd", "hdr.a.mac", "hdr.b.wide"][self.rng.below(5) as usize])
             .collect();
         _ = writeln!(
             self.text,
@@ -277,16 +291,25 @@ fn write(seed: u64, program: &Program, objects: &mut Objects) {
     for (id, table) in &program.tables {
         for _ in 0..rng.below(12) {
             let key = |key: &ir::Key| match key.kind {
+                MatchKind::Lpm if key.width == 128 => {
+                    // The packets have many addresses of zeros and of ones.
+                    let length = rng.pick(&[(1, 0), (1, 2), (2, 62), (1, 64), (1, 65), (2, 126), (1, 128)]);
+                    let value = rng.pick(&[(2, 0), (2, u128::MAX), (1, u128::MAX << 64), (1, u128::MAX >> 64)]);
+                    KeyValue::Lpm(Bits::new(value, 128).and(&Bits::ones(128).shl(128 - length)), length)
+                }
                 MatchKind::Lpm => {
                     let length = rng.pick(&[(1, 0), (1, 8), (2, 14), (1, 16)]);
                     let value = rng.below(4) << 14 >> (16 - length) << (16 - length);
                     KeyValue::Lpm(Bits::new(value.into(), 16), length)
                 }
+                _ if key.width == 128 => KeyValue::Exact(Bits::new(rng.pick(&[(1, 0), (1, u128::MAX)]), 128)),
                 _ => KeyValue::Exact(Bits::new(rng.below(8).into(), key.width)),
             };
             let keys: Vec<KeyValue> = table.keys.iter().map(key).collect();
             let action = table.actions[rng.below(2) as usize].action;
-            let args = vec![Bits::new(rng.below(6).into(), 8), Bits::new(rng.next_u64().into(), 48)];
+            let third = u128::from(rng.next_u64()) << 64 | u128::from(rng.next_u64());
+            let args =
+                vec![Bits::new(rng.below(6).into(), 8), Bits::new(rng.next_u64().into(), 48), Bits::new(third, 128)];
             // A repeated key is refused.
             _ = objects.insert(id, TableEntry::new(keys, 0, action, args));
         }
@@ -294,7 +317,7 @@ fn write(seed: u64, program: &Program, objects: &mut Objects) {
 }
 
 fn packet(rng: &mut SplitMix64) -> Vec<u8> {
-    let length = rng.pick(&[(8, 40), (1, 35), (1, 22), (1, 21), (1, 1)]);
+    let length = rng.pick(&[(8, 80), (1, 65), (1, 64), (1, 38), (1, 37), (1, 1)]);
     let is_plain = rng.percent(30);
     (0..length)
         .map(|_| if is_plain { [0, 1, 0xff, 0x80][rng.below(4) as usize] } else { rng.next_u64() as u8 })

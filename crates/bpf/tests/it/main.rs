@@ -15,5 +15,7 @@ mod region;
 mod rig;
 mod router;
 mod rules;
+mod stacks;
 mod state;
+mod wide;
 mod writer;

@@ -340,9 +340,17 @@ fn run_without_groups(program: &Arc<Program>) {
 fn custom_hashes_and_wide_selectors_hand_over_groups_only() {
     run_without_groups(&program("crc32_custom"));
     let text = include_str!("profiles.p4").replace("/* algorithm */", "crc32");
+    let product = "3 * (hdr.keys.c ++ hdr.keys.d): selector @name(\"wide\");";
+    let text = text.replace("hdr.keys.c: selector;", product).replace("hdr.keys.d: selector;", "");
+    run_without_groups(&rig::compile_text(&text, None).expect("a valid program"));
+}
+
+#[test]
+fn wide_selectors_stay() {
+    let text = include_str!("profiles.p4").replace("/* algorithm */", "crc32");
     let wide = "hdr.keys.c ++ hdr.keys.d: selector @name(\"wide\");";
     let text = text.replace("hdr.keys.c: selector;", wide).replace("hdr.keys.d: selector;", "");
-    run_without_groups(&rig::compile_text(&text, None).expect("a valid program"));
+    run(&rig::compile_text(&text, None).expect("a valid program"), 40, 12);
 }
 
 #[test]

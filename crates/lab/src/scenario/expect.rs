@@ -4,7 +4,7 @@ use diagnostics::Span;
 use switch::Time;
 use toml::de::{DeTable, DeValue};
 
-use super::{PathPolicy, Results, Scenario};
+use super::{CountResult, PathPolicy, Results, Scenario};
 use crate::read::document::{self, Reader};
 use crate::topology::{Delay, End, Rate, Topology};
 
@@ -47,6 +47,8 @@ pub enum Quantity {
         /// Only values that arrived before this time.
         before: Delay,
     },
+    /// Largest error of the numbers of elements that sketches estimate, in standard errors.
+    Deviation(usize),
     /// Packets that did not follow a policy.
     Strays {
         /// The traffic.
@@ -97,7 +99,7 @@ enum Bound {
     Most,
 }
 
-const TRAFFIC: [&str; 6] = ["traffic", "delivered", "rate", "latency_p50", "latency_p99", "marked"];
+const TRAFFIC: [&str; 7] = ["traffic", "delivered", "rate", "latency_p50", "latency_p99", "marked", "deviation"];
 const PATH: [&str; 5] = ["traffic", "passes", "avoids", "after", "before"];
 const VALUE: [&str; 8] = ["traffic", "value", "least", "mean", "most", "last", "after", "before"];
 const LINK: [&str; 8] = ["link", "frames", "rate", "queue", "queue_mean", "drops", "share", "among"];
@@ -183,6 +185,12 @@ impl Reader<'_> {
                 expect(Quantity::LatencyP50(traffic), self.bounds(table, "latency_p50", most, delay, "\"1ms\""));
                 expect(Quantity::LatencyP99(traffic), self.bounds(table, "latency_p99", most, delay, "\"5ms\""));
                 expect(Quantity::Marked(traffic), self.bounds(table, "marked", least, share, "0.01"));
+                let is_counted = scenario.traffic[traffic].minion.as_ref().is_some_and(|minion| minion.count.is_some());
+                if self.get(table, "deviation").is_some() && !is_counted {
+                    let message = format!("`{name}` counts nothing on links: add `count` to its minion");
+                    self.wrong(name_span, message);
+                }
+                expect(Quantity::Deviation(traffic), self.bounds(table, "deviation", most, number, "3"));
             }
         }
         if found.is_empty() && self.diagnostics.error_count() == before {
@@ -302,6 +310,11 @@ fn value(what: &Quantity, topology: &Topology, results: &Results) -> (String, f6
         Quantity::Strays { traffic, policy } => {
             let (first, count) = policy.strays(results.traffic[*traffic].minion.as_ref(), topology);
             (named("the number of packets on other paths", *traffic) + &first, count)
+        }
+        Quantity::Deviation(traffic) => {
+            let minion = results.traffic[*traffic].minion.as_ref();
+            let deviation = minion.and_then(|minion| minion.counts.as_ref()).map_or(f64::NAN, CountResult::deviation);
+            (named("the largest error of an estimate in standard errors", *traffic), deviation)
         }
         Quantity::Frames(end) => (at("the frames sent", *end), frames(*end)),
         Quantity::Carried(end) => {

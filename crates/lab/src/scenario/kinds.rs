@@ -4,12 +4,13 @@ use std::net::Ipv4Addr;
 
 use diagnostics::Span;
 use toml::de::{DeTable, DeValue};
+use tpp::conga::{CongaSettings, PathMetric};
 use tpp::rcp::Fairness;
 
 use super::{Timing, TrafficKind};
 use crate::read::document::Reader;
 use crate::sim::CongestionControl;
-use crate::sim::traffic::{Field, Reading, SizeDistribution};
+use crate::sim::traffic::{Balancing, Field, Reading, SizeDistribution};
 use crate::sim::transport::Law;
 use crate::topology::{Delay, Rate};
 
@@ -74,6 +75,7 @@ impl Reader<'_> {
                 fairness: self.fairness(table),
                 interval: self.parsed(table, "interval").unwrap_or(Delay::from_ms(10)),
             },
+            "conga" => self.conga(table, span)?,
             "tpp" => match self.text(table, "file") {
                 Some((file, _)) => TrafficKind::Tpp {
                     file: file.to_owned(),
@@ -94,8 +96,8 @@ impl Reader<'_> {
             },
             other => {
                 let message = format!(
-                    "unknown kind of traffic `{other}`: expected udp, tcp, flows, requests, ping, rcp, tpp, probe or \
-                     replay"
+                    "unknown kind of traffic `{other}`: expected udp, tcp, flows, requests, ping, rcp, conga, tpp, \
+                     probe or replay"
                 );
                 self.wrong(kind_span, message);
                 return None;
@@ -104,6 +106,37 @@ impl Reader<'_> {
     }
 
     fn udp(&mut self, table: &DeTable<'_>, span: Span) -> Option<TrafficKind> {
+        let timing = self.timing(table);
+        let size = self.integer(table, "size", 62..=9_230).unwrap_or(512);
+        Some(TrafficKind::Udp { size, rate_bps: self.offered(table, span)?, timing })
+    }
+
+    /// Reads flows over several paths.
+    fn conga(&mut self, table: &DeTable<'_>, span: Span) -> Option<TrafficKind> {
+        let timing = self.timing(table);
+        let size = self.integer(table, "size", 62..=9_230).unwrap_or(1_000);
+        let flows = self.integer(table, "flows", 1..=4_096).unwrap_or(16);
+        let least_loaded = self.one_of(table, "balance", &[("least-loaded", true), ("ecmp", false)]).unwrap_or(true);
+        let balancing = if least_loaded {
+            let paths = self.integer(table, "paths", 1..=64).unwrap_or(4) as usize;
+            let metrics = [("max", PathMetric::Max), ("sum", PathMetric::Sum)];
+            let metric = self.one_of(table, "metric", &metrics).unwrap_or(PathMetric::Max);
+            let gap: Delay = self.parsed(table, "gap").unwrap_or(Delay::from_us(500));
+            let interval_ns = self.parsed(table, "interval").unwrap_or(Delay::from_ms(1)).as_ns();
+            let settings = CongaSettings::new(paths, metric, gap.as_ns(), interval_ns);
+            Balancing::LeastLoaded { settings, interval_ns }
+        } else {
+            for word in ["paths", "metric", "gap", "interval"] {
+                if let Some((_, span)) = self.get(table, word) {
+                    self.wrong(span, format!("`{word}` requires balance = \"least-loaded\""));
+                }
+            }
+            Balancing::Ecmp
+        };
+        Some(TrafficKind::Conga { size, rate_bps: self.offered(table, span)?, timing, flows, balancing })
+    }
+
+    fn timing(&mut self, table: &DeTable<'_>) -> Timing {
         let timings = [
             ("constant", Timing::Constant),
             ("poisson", Timing::Poisson),
@@ -120,8 +153,7 @@ impl Reader<'_> {
                 }
             }
         }
-        let size = self.integer(table, "size", 62..=9_230).unwrap_or(512);
-        Some(TrafficKind::Udp { size, rate_bps: self.offered(table, span)?, timing })
+        timing
     }
 
     /// Reads the shares of RCP* flows.

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use toml::de::DeTable;
-use tpp::rcp;
+use tpp::{conga, rcp};
 
 use super::run::ethertype;
 use super::{Scenario, Traffic, TrafficKind};
 use crate::read::document::Reader;
 use crate::routes::ShortestPaths;
+use crate::sim::traffic::Balancing;
 use crate::topology::{Delay, MAX_BYTES_ON_LINK, Topology};
 
 /// Maximum number of queue samples: about 400 MB.
@@ -40,9 +41,19 @@ fn frames(traffic: &Traffic) -> u128 {
     let repeated = |count: u32, interval: Delay, senders: usize| {
         u128::from(count).min(lasts_ns / u128::from(interval.as_ns().max(1))) * senders as u128
     };
+    let datagrams = |size: u32, rate_bps: u64| {
+        lasts_ns * u128::from(rate_bps) / (u128::from(size) * 8_000_000_000) * traffic.pairs.len() as u128
+    };
     match &traffic.kind {
-        TrafficKind::Udp { size, rate_bps, .. } => {
-            lasts_ns * u128::from(*rate_bps) / (u128::from(*size) * 8_000_000_000) * traffic.pairs.len() as u128
+        TrafficKind::Udp { size, rate_bps, .. } => datagrams(*size, *rate_bps),
+        TrafficKind::Conga { size, rate_bps, balancing, .. } => {
+            let programs = match balancing {
+                Balancing::Ecmp => 0,
+                Balancing::LeastLoaded { settings, interval_ns } => {
+                    repeated(u32::MAX, Delay::from_ns(*interval_ns), traffic.pairs.len()) * settings.paths as u128
+                }
+            };
+            datagrams(*size, *rate_bps) + programs
         }
         // Three programs for each sample of a path of up to 23 switches; datagrams depend on the network.
         TrafficKind::Rcp { interval, .. } => 3 * repeated(u32::MAX, *interval, traffic.pairs.len()),
@@ -52,6 +63,13 @@ fn frames(traffic: &Traffic) -> u128 {
         TrafficKind::Probe { count, interval, .. } => repeated(*count, *interval, traffic.pairs.len()),
         _ => 0,
     }
+}
+
+/// Returns the sender and the receiver with the most switches between them, and their number.
+fn farthest(traffic: &Traffic, paths: Option<&ShortestPaths>) -> Option<(usize, usize, usize)> {
+    let ends = traffic.pairs.iter().flat_map(|(from, to)| to.iter().map(|to| (*from, *to)));
+    let far = ends.filter_map(|(from, to)| Some((from, to, paths?.switches_between(from, to)?)));
+    far.max_by_key(|(.., switches)| *switches)
 }
 
 impl Reader<'_> {
@@ -110,9 +128,7 @@ impl Reader<'_> {
                 let message = format!("`{name}` samples its links every {interval}; the maximum is {longest}");
                 self.wrong(traffic.span, message);
             }
-            let ends = traffic.pairs.iter().flat_map(|(from, to)| to.iter().map(|to| (*from, *to)));
-            let far = ends.filter_map(|(from, to)| Some((from, to, paths.as_ref()?.switches_between(from, to)?)));
-            if let Some((from, to, switches)) = far.max_by_key(|(.., switches)| *switches)
+            if let Some((from, to, switches)) = farthest(traffic, paths.as_ref())
                 && switches > rcp::MAX_HOPS
             {
                 let (from, to, most) = (&topology.hosts[from].name, &topology.hosts[to].name, rcp::MAX_HOPS);
@@ -120,6 +136,32 @@ impl Reader<'_> {
                     "`{name}` has {switches} switches from `{from}` to `{to}`; the maximum for fair rates is {most}"
                 );
                 self.wrong(traffic.span, message);
+            }
+        }
+    }
+
+    /// Reports flows over several paths that could not compute the loads of their links: samples that are too rare, and
+    /// paths with more switches than a program has memory for.
+    fn balanced(&mut self, scenario: &Scenario, topology: &Topology) {
+        let paths = (topology.switches.len() > conga::MAX_HOPS).then(|| ShortestPaths::new(topology));
+        for traffic in &scenario.traffic {
+            let TrafficKind::Conga { balancing: Balancing::LeastLoaded { interval_ns, .. }, .. } = traffic.kind else {
+                continue;
+            };
+            let (name, span) = (&traffic.name, traffic.span);
+            let (interval, longest) = (Delay::from_ns(interval_ns), Delay::from_ns(conga::LONGEST_INTERVAL_NS));
+            if interval > longest {
+                let message = format!("`{name}` samples its paths every {interval}; the maximum is {longest}");
+                self.wrong(span, message);
+            }
+            if let Some((from, to, switches)) = farthest(traffic, paths.as_ref())
+                && switches > conga::MAX_HOPS
+            {
+                let (from, to, most) = (&topology.hosts[from].name, &topology.hosts[to].name, conga::MAX_HOPS);
+                let message = format!(
+                    "`{name}` has {switches} switches from `{from}` to `{to}`; the maximum for load balancing is {most}"
+                );
+                self.wrong(span, message);
             }
         }
     }
@@ -134,6 +176,7 @@ impl Reader<'_> {
         }
         self.probes(scenario, topology);
         self.fair_rates(scenario, topology);
+        self.balanced(scenario, topology);
         let longest = topology.links.iter().map(|link| link.shape.delay).max().unwrap_or_default();
         for traffic in &scenario.traffic {
             let (name, span) = (&traffic.name, &traffic.span);
@@ -145,7 +188,9 @@ impl Reader<'_> {
                 );
             }
             let offered = match &traffic.kind {
-                TrafficKind::Udp { rate_bps, .. } => u128::from(*rate_bps) * traffic.pairs.len() as u128,
+                TrafficKind::Udp { rate_bps, .. } | TrafficKind::Conga { rate_bps, .. } => {
+                    u128::from(*rate_bps) * traffic.pairs.len() as u128
+                }
                 TrafficKind::Probe { frame, interval, .. } => {
                     frame.len() as u128 * 8_000_000_000 / u128::from(interval.as_ns().max(1)) * pairs as u128
                 }

@@ -10,9 +10,11 @@ use tpp::MemoryMap;
 
 use super::results::{Results, app, stack};
 use super::run::{At, Part, Run};
-use super::{Traffic, TrafficKind};
+use super::{CountResult, Traffic, TrafficKind, counts};
 use crate::read::document::Reader;
-use crate::sim::traffic::{ArrivedProgram, Measurement, ProgramCollector, ProgramLog, ProgramLogger, ProgramSender};
+use crate::sim::traffic::{
+    ArrivedProgram, LinkCount, Measurement, ProgramCollector, ProgramLog, ProgramLogger, ProgramSender,
+};
 use crate::topology::Topology;
 
 /// A tiny packet program in the packets of some traffic.
@@ -22,12 +24,14 @@ pub struct Minion {
     pub file: String,
     /// The program is in one of this number of packets, on average.
     pub one_in: u32,
+    /// What its receivers count on each link.
+    pub count: Option<LinkCount>,
     /// Location in the file.
     pub span: Span,
 }
 
 /// The tiny packet programs of some traffic, at the end of their paths.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct MinionResult {
     /// The program's file.
     pub file: String,
@@ -41,6 +45,8 @@ pub struct MinionResult {
     pub words: Vec<String>,
     /// The programs that arrived, in the order of their arrival: at each host the first million, and 64 MiB at most.
     pub packets: Vec<MinionPacket>,
+    /// What passed the links, if that is counted.
+    pub counts: Option<CountResult>,
 }
 
 /// The words of one program.
@@ -63,15 +69,16 @@ impl Reader<'_> {
     pub(super) fn minion(&mut self, table: &DeTable<'_>) -> Option<Minion> {
         let (value, span) = self.get(table, "minion")?;
         match value {
-            DeValue::String(file) => Some(Minion { file: file.to_string(), one_in: 1, span }),
+            DeValue::String(file) => Some(Minion { file: file.to_string(), one_in: 1, count: None, span }),
             DeValue::Table(table) => {
-                self.known(table, "a minion", &["file", "one_in"]);
+                self.known(table, "a minion", &["file", "one_in", "count", "bits", "hash_seed", "every"]);
                 let one_in = self.integer(table, "one_in", 1..=u32::MAX).unwrap_or(1);
                 let file = self.text(table, "file").map(|(file, _)| file.to_owned());
                 if file.is_none() {
                     self.wrong(span, "a minion needs a file: minion = { file = \"burst.tpp\", one_in = 10 }");
                 }
-                Some(Minion { file: file?, one_in, span })
+                let count = self.link_count(table, span);
+                Some(Minion { file: file?, one_in, count, span })
             }
             _ => {
                 self.wrong(span, "`minion` must be a file: minion = \"burst.tpp\"");
@@ -103,6 +110,7 @@ pub fn result(run: &Run, topology: &Topology, traffic: &Traffic, parts: &[&Part]
                 result.too_long += counts.too_long;
             }
             let collectors: BTreeSet<At> = parts.iter().flat_map(|part| part.collectors.iter().copied()).collect();
+            result.counts = minion.count.as_ref().map(|count| counts::result(run, count, &collectors));
             logs.extend(collectors.iter().filter_map(|at| Some(app::<ProgramCollector>(run, *at)?.programs())));
         }
         _ => return None,

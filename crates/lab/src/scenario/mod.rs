@@ -1,5 +1,6 @@
 //! Defines scenarios of a simulated network: the traffic between its hosts, the faults, and the expected results.
 
+mod counts;
 mod expect;
 mod faults;
 mod int;
@@ -22,17 +23,18 @@ use tpp::TinyProgram;
 use tpp::rcp::Fairness;
 
 use crate::sim::Fault;
-use crate::sim::traffic::{Reading, SizeDistribution};
+use crate::sim::traffic::{Balancing, Reading, SizeDistribution};
 use crate::sim::transport::Law;
 use crate::topology::{Delay, End, Node, Topology};
 
 pub use crate::sim::CongestionControl;
+pub use counts::{CountResult, LinkCardinality};
 pub use expect::{Expectation, Quantity, Statistic, Unmet, unmet};
 pub use int::{IntPacket, IntResult};
 pub use minion::{Minion, MinionPacket, MinionResult};
 pub use path::{PathPolicy, PathRecord, switch_names};
 pub use read::read;
-pub use results::{FlowResult, LinkResult, RcpResult, Results, Values};
+pub use results::{CongaResult, FlowResult, LinkResult, RcpResult, Results, Values};
 pub use run::{Run, prepare};
 pub use seeds::run_seeds;
 
@@ -179,6 +181,19 @@ pub enum TrafficKind {
         fairness: Fairness,
         /// Time from one sample of the links to the next.
         interval: Delay,
+    },
+    /// Datagrams of several flows, over paths that the sender chooses.
+    Conga {
+        /// Size of a frame, in bytes.
+        size: u32,
+        /// Bits of frames per second, of all flows together.
+        rate_bps: u64,
+        /// Spacing of the datagrams of a flow in time.
+        timing: Timing,
+        /// Number of flows.
+        flows: u32,
+        /// The way in which the sender uses the paths.
+        balancing: Balancing,
     },
     /// A tiny packet program, sent as datagrams that the receivers echo.
     Tpp {

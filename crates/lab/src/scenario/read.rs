@@ -7,7 +7,7 @@
 //!
 //! [[traffic]]
 //! name = "voice"
-//! kind = "udp"                      # udp, tcp, flows, requests, ping, rcp, tpp, probe, replay
+//! kind = "udp"                      # udp, tcp, flows, requests, ping, rcp, conga, tpp, probe, replay
 //! from = "h1"                       # a host, a list of hosts, or "all"
 //! to = "h2"                         # one for all senders, as many as senders, or (flows, ping) any
 //! rate = "10Mbps"
@@ -17,6 +17,8 @@
 //! stop = "1s"
 //! minion = "burst.tpp"              # tiny packet program in each packet, or
 //!                                   # { file = "burst.tpp", one_in = 10 }; not in pings and frames
+//!                                   # with count = "flows" (sources, destinations), bits = 1024, every = "10s":
+//!                                   # receivers count what passed each link
 //!
 //! [[traffic]]
 //! name = "bulk"
@@ -42,6 +44,19 @@
 //! size = 1000
 //! fairness = "max-min"              # or "proportional", or the number of another α
 //! interval = "10ms"                 # time between two samples of the links
+//!
+//! [[traffic]]
+//! name = "spread"
+//! kind = "conga"                    # datagrams of several flows, over paths that the sender chooses (CONGA*)
+//! from = "h1"
+//! to = "h2"
+//! rate = "120Mbps"                  # of all flows together; size and timing as with udp
+//! flows = 12
+//! balance = "least-loaded"          # or "ecmp": each flow stays on the path of its source port
+//! paths = 2                         # source ports that the sender tries; these four with "least-loaded" only
+//! metric = "max"                    # or "sum", of the loads of a path's links
+//! gap = "500us"                     # pause of a flow that ends a flowlet
+//! interval = "1ms"                  # time between two samples of a path
 //!
 //! [[traffic]]
 //! name = "path"
@@ -94,6 +109,7 @@
 //! delivered = 0.99                  # at least; also rate = "1Mbps" (at least),
 //!                                   # latency_p50 = "1ms", latency_p99 = "5ms" (at most)
 //!                                   # a list is minimum and maximum: delivered = [0.0, 0.0], marked = [0.01, 0.5]
+//!                                   # deviation = 3: error of the counts of links, in standard errors
 //! [[expect]]
 //! traffic = "load"
 //! value = "s1"
@@ -295,7 +311,7 @@ impl Reader<'_> {
             self.wrong(span, format!("the name `{name}` is used twice"));
         }
         let Some((kind, kind_span)) = self.text(table, "kind") else {
-            self.wrong(span, "traffic needs a kind: udp, tcp, flows, requests, ping, rcp, tpp, probe or replay");
+            self.wrong(span, "traffic needs a kind: udp, tcp, flows, requests, ping, rcp, conga, tpp, probe or replay");
             return None;
         };
         let before = self.diagnostics.error_count();

@@ -4,14 +4,15 @@ use std::any::Any;
 use std::collections::BTreeSet;
 
 use switch::Time;
+use tpp::conga::CongaCounts;
 use tpp::rcp::RcpCounts;
 
 use super::expect::{self, Unmet};
 use super::run::{At, Part, Run, port};
 use super::{IntResult, MinionResult, Scenario, TrafficKind, int, minion};
 use crate::sim::traffic::{
-    Measured, Measurement, Ping, ProbeSender, ProbeSink, ProgramSender, RcpSender, Reading, Replay, RequestClient,
-    TcpFlows, TcpSink, UdpSender, UdpSink,
+    CongaSender, Measured, Measurement, Ping, ProbeSender, ProbeSink, ProgramSender, RcpSender, Reading, Replay,
+    RequestClient, TcpFlows, TcpSink, UdpSender, UdpSink,
 };
 use crate::sim::transport::Marks;
 use crate::sim::{LinkStats, Sample, Stack, Totals, WriteRefusal};
@@ -65,6 +66,19 @@ pub struct FlowResult {
     pub int: Option<IntResult>,
     /// The controllers of RCP* flows; only per traffic, not per pair.
     pub rcp: Option<RcpResult>,
+    /// The balancers of flows over several paths; only per traffic, not per pair.
+    pub conga: Option<CongaResult>,
+}
+
+/// The balancers of some traffic.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CongaResult {
+    /// Frames with programs that the senders sent, in bytes.
+    pub program_bytes: u64,
+    /// Counts of the balancers.
+    pub counts: CongaCounts,
+    /// Datagrams that arrived after a later one of their flow.
+    pub late: u64,
 }
 
 /// The rate controllers of some traffic.
@@ -119,6 +133,7 @@ fn measured(run: &Run, part: &Part, kind: &TrafficKind) -> Measured {
     let sent = match kind {
         TrafficKind::Udp { .. } => app::<UdpSender>(run, part.sender).map_or(0, |sender| sender.sent),
         TrafficKind::Rcp { .. } => app::<RcpSender>(run, part.sender).map_or(0, |sender| sender.sent),
+        TrafficKind::Conga { .. } => app::<CongaSender>(run, part.sender).map_or(0, |sender| sender.sent),
         TrafficKind::Tcp { bytes, .. } => u64::from(bytes.is_some()),
         TrafficKind::Flows { .. } => app::<TcpFlows>(run, part.sender).map_or(0, |flows| flows.begun),
         TrafficKind::Probe { .. } => app::<ProbeSender>(run, part.sender).map_or(0, |sender| sender.sent),
@@ -127,7 +142,7 @@ fn measured(run: &Run, part: &Part, kind: &TrafficKind) -> Measured {
     };
     for receiver in &part.receivers {
         let one = match kind {
-            TrafficKind::Udp { .. } | TrafficKind::Rcp { .. } => {
+            TrafficKind::Udp { .. } | TrafficKind::Rcp { .. } | TrafficKind::Conga { .. } => {
                 app::<UdpSink>(run, *receiver).and_then(|sink| sink.flows.get(&part.flow))
             }
             TrafficKind::Tcp { .. } => app::<TcpSink>(run, *receiver).map(Measurement::measured),
@@ -148,7 +163,7 @@ pub fn of(run: &Run, topology: &Topology, scenario: &Scenario) -> Results {
     let mut traffic: Vec<FlowResult> = Vec::new();
     for (number, described) in scenario.traffic.iter().enumerate() {
         let unit = match described.kind {
-            TrafficKind::Udp { .. } | TrafficKind::Rcp { .. } => "datagrams",
+            TrafficKind::Udp { .. } | TrafficKind::Rcp { .. } | TrafficKind::Conga { .. } => "datagrams",
             TrafficKind::Tcp { .. } | TrafficKind::Flows { .. } => "flows",
             TrafficKind::Requests { .. } => "requests",
             TrafficKind::Ping { .. } | TrafficKind::Tpp { .. } => "echoes",
@@ -188,6 +203,7 @@ pub fn of(run: &Run, topology: &Topology, scenario: &Scenario) -> Results {
                 minion: None,
                 int: None,
                 rcp: None,
+                conga: None,
             });
         }
         let hosts = |mut hosts: Vec<usize>| {
@@ -204,8 +220,9 @@ pub fn of(run: &Run, topology: &Topology, scenario: &Scenario) -> Results {
         let values = values(run, described.kind.readings(), &parts);
         let minion = minion::result(run, topology, described, &parts);
         let int = int::result(run, topology, described, &parts);
-        let (name, measured, rcp) = (described.name.clone(), all, rcp(run, &parts));
-        traffic.push(FlowResult { name, from, to, unit, measured, marks, values, minion, int, rcp });
+        let (name, measured) = (described.name.clone(), all);
+        let (rcp, conga) = (rcp(run, &parts), conga(run, &parts));
+        traffic.push(FlowResult { name, from, to, unit, measured, marks, values, minion, int, rcp, conga });
     }
     let mut links: Vec<LinkResult> =
         run.simulation.links().map(|(from, to, stats)| LinkResult { from, to, stats }).collect();
@@ -242,6 +259,25 @@ fn rcp(run: &Run, parts: &[&Part]) -> Option<RcpResult> {
             RcpResult { program_bytes: sum.program_bytes + one.program_bytes, counts }
         },
     )
+}
+
+/// Returns the counts of the balancers of some traffic; `None` if it has none.
+fn conga(run: &Run, parts: &[&Part]) -> Option<CongaResult> {
+    let senders = parts.iter().filter_map(|part| Some((part, app::<CongaSender>(run, part.sender)?)));
+    let one = |(part, sender): (&&Part, &CongaSender)| {
+        let sinks = part.receivers.iter().filter_map(|at| app::<UdpSink>(run, *at));
+        let late = sinks.map(|sink| sink.late(part.flow)).sum();
+        CongaResult { program_bytes: sender.program_bytes, counts: sender.counts(), late }
+    };
+    senders.map(one).reduce(|sum, one| {
+        let counts = CongaCounts {
+            samples: sum.counts.samples + one.counts.samples,
+            changed_paths: sum.counts.changed_paths + one.counts.changed_paths,
+            flowlets: sum.counts.flowlets + one.counts.flowlets,
+            moves: sum.counts.moves + one.counts.moves,
+        };
+        CongaResult { program_bytes: sum.program_bytes + one.program_bytes, counts, late: sum.late + one.late }
+    })
 }
 
 /// Returns the ECN marks on packets of some traffic, at all of its hosts.

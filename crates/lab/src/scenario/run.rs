@@ -10,8 +10,8 @@ use tpp::shim::PacketFilter;
 use super::results::{self, Results};
 use super::{Scenario, ScenarioFiles, Traffic, TrafficKind, int};
 use crate::sim::traffic::{
-    Pattern, Ping, ProbeSender, ProbeSink, ProgramCollector, ProgramEcho, ProgramSender, RcpSender, Replay,
-    RequestClient, RequestServer, TcpFlows, TcpSender, TcpSink, UdpSender, UdpSink, WINDOW,
+    CongaSender, FlowPattern, Pattern, Ping, ProbeSender, ProbeSink, ProgramCollector, ProgramEcho, ProgramSender,
+    RcpSender, Replay, RequestClient, RequestServer, TcpFlows, TcpSender, TcpSink, UdpSender, UdpSink, WINDOW,
 };
 use crate::sim::{App, MakeElement, Simulation, Stack};
 use crate::topology::{Delay, Topology};
@@ -164,7 +164,7 @@ impl Hosts {
             let at = known.unwrap_or_else(|| {
                 let added = self.stacks[*host].shim.expect_tpp(filter, program);
                 debug_assert!(added.is_ok(), "a host has fewer programs than filters");
-                self.app(*host, Box::new(ProgramCollector::new(port)))
+                self.app(*host, Box::new(ProgramCollector::new(port, minion.count)))
             });
             self.collectors.insert((*host, port), at);
             part.collectors.push(at);
@@ -242,6 +242,16 @@ impl Hosts {
                     let Some(&(_, address)) = reached.first() else { continue };
                     let control = (RcpSettings::new(*fairness), interval.as_ns());
                     let sender = RcpSender::new(flow, (address, port), (*size).into(), control, start, stop);
+                    let sender = self.app(*from, Box::new(sender));
+                    let sinks = self.sinks(&reached, port, || Box::new(UdpSink::new(port)));
+                    self.sinks(&reached, wire::tpp::UDP_PORT, || Box::new(ProgramEcho::default()));
+                    part(self, to.clone(), sender, sinks);
+                }
+                TrafficKind::Conga { size, rate_bps, timing, flows, balancing } => {
+                    let Some(&(_, address)) = reached.first() else { continue };
+                    let pattern = Pattern::of(*timing, *size, rate_bps / u64::from(*flows));
+                    let pattern = FlowPattern { flows: *flows, frame_bytes: (*size).into(), pattern };
+                    let sender = CongaSender::new(flow, (address, port), pattern, *balancing, start, stop);
                     let sender = self.app(*from, Box::new(sender));
                     let sinks = self.sinks(&reached, port, || Box::new(UdpSink::new(port)));
                     self.sinks(&reached, wire::tpp::UDP_PORT, || Box::new(ProgramEcho::default()));

@@ -10,6 +10,7 @@ use crate::sim::{Element, MakeElement};
 use crate::topology::{Delay, Rate, Shape, Topology};
 
 mod fair_rates;
+mod flowlets;
 mod int;
 mod minions;
 mod refused;

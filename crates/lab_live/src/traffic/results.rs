@@ -31,6 +31,7 @@ pub fn results(
             minion: None,
             int: None,
             rcp: None,
+            conga: None,
         };
         let (mut all, mut from, mut to) = (Measured::default(), Vec::new(), Vec::new());
         for (at, flow) in flows.iter().enumerate().filter(|(_, flow)| flow.traffic == number) {
@@ -55,7 +56,7 @@ pub fn results(
 
 fn unit(kind: &TrafficKind) -> &'static str {
     match kind {
-        TrafficKind::Udp { .. } | TrafficKind::Rcp { .. } => "datagrams",
+        TrafficKind::Udp { .. } | TrafficKind::Rcp { .. } | TrafficKind::Conga { .. } => "datagrams",
         TrafficKind::Tcp { .. } | TrafficKind::Flows { .. } => "flows",
         TrafficKind::Requests { .. } => "requests",
         TrafficKind::Ping { .. } | TrafficKind::Tpp { .. } => "echoes",

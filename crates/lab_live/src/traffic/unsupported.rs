@@ -17,6 +17,10 @@ pub fn check_supported(scenario: &Scenario, topology: &Topology, is_isolated: bo
             let help = "omit `ecn` and `control = \"dctcp\"`, or simulate the scenario with `lab sim`";
             refuse(traffic.span, format!("`{}`: ECN marks cannot be counted", traffic.name), help);
         }
+        if let TrafficKind::Conga { .. } = traffic.kind {
+            let help = "use traffic of kind `udp`, or simulate the scenario with `lab sim`";
+            refuse(traffic.span, format!("`{}`: flows over several paths cannot be sent", traffic.name), help);
+        }
         if traffic.program().is_some() || matches!(traffic.kind, TrafficKind::Rcp { .. }) {
             let help = "use `lab up` and `triplane tpp ping`, or simulate the scenario with `lab sim`";
             refuse(traffic.span, format!("`{}`: tiny packet programs cannot be sent", traffic.name), help);

@@ -1,4 +1,4 @@
-//! Implements a trie for one prefix of at most 64 bits. The root covers up to 16 bits, each further node 4, and a
+//! Implements a trie for one prefix of at most 128 bits. The root covers up to 16 bits, each further node 4, and a
 //! prefix is in every word of its node that it covers (controlled prefix expansion, Srinivasan and Varghese 1998). An
 //! IPv4 route of 24 bits takes three loads.
 //!
@@ -16,6 +16,8 @@ use super::{FlatFull, load, store};
 const ROOT_BITS: u32 = 16;
 /// Number of bits that each further node covers; the last one may cover fewer.
 pub const NODE_BITS: u32 = 4;
+/// Number of prefixes of more than 64 bits that always have room.
+const MAX_LONG: u32 = 4096;
 /// Number of words of a node below the root.
 pub const NODE_WORDS: usize = 1 << NODE_BITS;
 /// Position of the child in a word.
@@ -44,12 +46,19 @@ struct Node {
 }
 
 impl FlatPrefixes {
-    /// Returns the shape of a table for `capacity` prefixes of a value of `width` bits, 1 to 64; `None` if there can be
-    /// more nodes than words can refer to.
+    /// Returns the shape of a table for `capacity` prefixes of a value of `width` bits. `None` if there can be more
+    /// nodes than words can refer to, or if bits of both words of a value are in one node: widths of more than 64 bits
+    /// must be multiples of four from 80 to 128.
+    ///
+    /// There is room for any prefixes, but of more than 4,096 prefixes of more than 64 bits, only for those of at most
+    /// 64 bits. Longer ones take more room, and those that share bits take less.
     pub fn new(width: u32, capacity: u32) -> Option<FlatPrefixes> {
-        let levels = width.saturating_sub(ROOT_BITS).div_ceil(NODE_BITS) as usize;
-        let children = capacity as usize * levels;
-        ((1..=64).contains(&width) && children < 1 << CHILD_BITS).then_some(FlatPrefixes { width, children })
+        let levels = |width: u32| width.saturating_sub(ROOT_BITS).div_ceil(NODE_BITS) as usize;
+        let few = if width > 64 { capacity.min(MAX_LONG) } else { capacity };
+        let children = few as usize * levels(width) + (capacity - few) as usize * levels(64);
+        let is_split =
+            (1..=64).contains(&width) || ((64 + ROOT_BITS..=128).contains(&width) && width.is_multiple_of(NODE_BITS));
+        (is_split && children < 1 << CHILD_BITS).then_some(FlatPrefixes { width, children })
     }
 
     /// Returns the number of words of a table.
@@ -88,7 +97,7 @@ impl FlatPrefixes {
     }
 
     /// Returns the word of a node that covers a value.
-    fn at(&self, node: Node, value: u64) -> usize {
+    fn at(&self, node: Node, value: u128) -> usize {
         node.first + (value >> (self.width - node.base - node.bits)) as usize % (1 << node.bits)
     }
 
@@ -96,7 +105,7 @@ impl FlatPrefixes {
     ///
     /// # Panics
     /// If the table has another length than the shape's.
-    pub fn lookup(&self, words: &[AtomicU64], value: u64) -> u32 {
+    pub fn lookup(&self, words: &[AtomicU64], value: u128) -> u32 {
         assert_eq!(words.len(), self.words(), "the table has the shape's length");
         let (mut node, mut found) = (self.root(), 0);
         loop {
@@ -131,7 +140,7 @@ fn set_prefix(words: &[AtomicU64], at: usize, number: u32, bits: u32) {
 pub struct PrefixWriter {
     shape: FlatPrefixes,
     /// Numbers by length and value.
-    present: HashMap<(u32, u64), u32>,
+    present: HashMap<(u32, u128), u32>,
     /// Children that are not in use; those beyond `fresh` never were.
     free: Vec<u32>,
     fresh: usize,
@@ -150,7 +159,7 @@ impl PrefixWriter {
     ///
     /// # Panics
     /// If the number is 0, the prefix does not fit the shape, or the table has another length than the shape's.
-    pub fn insert(&mut self, words: &[AtomicU64], value: u64, length: u32, number: u32) -> Result<(), FlatFull> {
+    pub fn insert(&mut self, words: &[AtomicU64], value: u128, length: u32, number: u32) -> Result<(), FlatFull> {
         let shape = self.shape;
         assert!(number != 0 && length <= shape.width && words.len() == shape.words(), "prefix and table fit the shape");
         let mut node = shape.root();
@@ -186,7 +195,7 @@ impl PrefixWriter {
     ///
     /// # Panics
     /// As [`PrefixWriter::insert`].
-    pub fn remove(&mut self, words: &[AtomicU64], value: u64, length: u32) -> u32 {
+    pub fn remove(&mut self, words: &[AtomicU64], value: u128, length: u32) -> u32 {
         let shape = self.shape;
         assert!(length <= shape.width && words.len() == shape.words(), "prefix and table fit the shape");
         let Some(number) = self.present.remove(&(length, value)) else { return 0 };
@@ -236,14 +245,14 @@ impl PrefixWriter {
     }
 
     /// Returns the words of a node that a prefix with this many bits in it covers.
-    fn covered(&self, node: Node, value: u64, bits: u32) -> std::ops::Range<usize> {
+    fn covered(&self, node: Node, value: u128, bits: u32) -> std::ops::Range<usize> {
         let first = self.shape.at(node, value);
         first..first + (1 << (node.bits - bits))
     }
 }
 
 /// Returns a value with only its first `length` bits.
-fn prefix_of(value: u64, length: u32, width: u32) -> u64 {
+fn prefix_of(value: u128, length: u32, width: u32) -> u128 {
     if length == 0 { 0 } else { value >> (width - length) << (width - length) }
 }
 
@@ -259,36 +268,37 @@ mod tests {
 
     #[test]
     fn it_agrees_with_the_ordinary_table_while_prefixes_come_and_go() {
-        for width in [1, 3, 9, 16, 17, 21, 32, 48, 64] {
+        for width in [1, 3, 9, 16, 17, 21, 32, 48, 64, 80, 100, 128] {
             let shape = FlatPrefixes::new(width, 150).expect("a small table");
             let words = blank(&shape);
             let mut writer = PrefixWriter::new(shape);
             let mut ordinary = Lpm::new(&KeyLayout::new([(width, FieldKind::Prefix)]));
             let mut rng = SplitMix64::new(width.into());
-            let mut present: Vec<(u64, u32)> = Vec::new();
+            let mut present: Vec<(u128, u32)> = Vec::new();
+            let key = |value: u128| [value as u64, (value >> 64) as u64][..width.div_ceil(64) as usize].to_vec();
             let random = |rng: &mut SplitMix64| {
                 // Few different bits at the start and the end, so that prefixes contain each other.
-                let bits = rng.below(8) << (width.max(3) - 3) | rng.below(8);
-                if width == 64 { bits } else { bits & ((1 << width) - 1) }
+                let bits = u128::from(rng.below(8)) << (width.max(3) - 3) | u128::from(rng.below(8));
+                bits & (u128::MAX >> (128 - width))
             };
             for step in 1..3000 {
                 let length = rng.below(u64::from(width) + 1) as u32;
                 let value = prefix_of(random(&mut rng), length, width);
                 match present.iter().position(|one| *one == (value, length)) {
                     Some(at) if rng.percent(60) => {
-                        let number = ordinary.remove(&[value], length).expect("the prefix is there");
+                        let number = ordinary.remove(&key(value), length).expect("the prefix is there");
                         assert_eq!(writer.remove(&words, value, length), number);
                         present.swap_remove(at);
                     }
                     None if present.len() < 150 => {
-                        ordinary.insert(&[value], length, step);
+                        ordinary.insert(&key(value), length, step);
                         assert_eq!(writer.insert(&words, value, length, step), Ok(()));
                         present.push((value, length));
                     }
                     _ => {}
                 }
                 for value in [value, random(&mut rng)] {
-                    let expected = ordinary.lookup(&[value]).unwrap_or(0);
+                    let expected = ordinary.lookup(&key(value)).unwrap_or(0);
                     assert_eq!(shape.lookup(&words, value), expected, "{value:#x} of {width} bits, step {step}");
                 }
             }
@@ -304,7 +314,7 @@ mod tests {
         let words = blank(&shape);
         let mut writer = PrefixWriter::new(shape);
         for round in 0..3u32 {
-            let value = |number: u32| u64::from(number << 30 | round << 20 | 5);
+            let value = |number: u32| u128::from(number << 30 | round << 20 | 5);
             for number in 0..4 {
                 assert_eq!(writer.insert(&words, value(number), 32, number + 1), Ok(()));
             }
@@ -322,7 +332,8 @@ mod tests {
     #[test]
     fn too_many_nodes_are_no_shape() {
         assert_eq!(FlatPrefixes::new(64, 1 << 22), None);
-        assert_eq!(FlatPrefixes::new(65, 1), None);
+        assert_eq!(FlatPrefixes::new(128, 1 << 22), None);
+        assert!([65, 79, 81, 126, 132].into_iter().all(|width| FlatPrefixes::new(width, 1).is_none()));
         assert!(FlatPrefixes::new(16, u32::MAX).is_some(), "the root covers all bits");
     }
 }

@@ -135,7 +135,7 @@ impl TinyProgram {
     }
 
     /// Returns the length of the memory that operands name, in bytes: in stack mode the stack begins after it.
-    pub(super) fn constants_len(&self) -> usize {
+    pub(crate) fn constants_len(&self) -> usize {
         let word = self.repr.word_size.bytes();
         let end = |operand: u8, len: usize| usize::from(operand) * word + len;
         let ends = self.instructions.iter().map(|instruction| {

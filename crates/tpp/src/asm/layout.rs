@@ -1,7 +1,7 @@
 //! Places constants in packet memory, and computes how much memory a program needs.
 
 use diagnostics::{Diagnostic, Diagnostics, Span};
-use wire::tpp::{Addressing, HEADER_LEN, INSTRUCTION_LEN, Instruction, MAX_LEN, Operation, WordSize};
+use wire::tpp::{Addressing, Instruction, Operation, WordSize};
 
 use super::directive::ProgramSettings;
 use super::syntax::{Statement, TextOperand};
@@ -82,11 +82,12 @@ impl Constants {
         Some(at as u8)
     }
 
-    /// Returns the addressing and the initial memory.
+    /// Returns the addressing and the initial memory, of at most `available` bytes.
     pub fn finish(
         self,
         settings: &ProgramSettings,
         instructions: &[Instruction],
+        available: usize,
         whole: Span,
         diagnostics: &mut Diagnostics,
     ) -> Option<(Addressing, Vec<u8>)> {
@@ -101,7 +102,6 @@ impl Constants {
             (Addressing::Stack { pointer }, (pointer + stack_len(instructions, hops) * word).max(end))
         };
         let len = settings.bytes.unwrap_or(needed.max(settings.data.len()));
-        let available = MAX_LEN - HEADER_LEN - instructions.len() * INSTRUCTION_LEN;
         if len > available || !len.is_multiple_of(2) {
             let message = format!("the program needs {len} bytes of packet memory, and {available} are available");
             let help = "use fewer hops (`.hops`), 16-bit words, or several programs for ranges of hops (`.hop -5`)";

@@ -21,7 +21,9 @@ mod layout;
 mod syntax;
 
 use diagnostics::{Diagnostic, Diagnostics, SourceMap, Span, names};
-use wire::tpp::{ALL_ONES, Instruction, MAX_INSTRUCTIONS, Operation, Packet, Repr};
+use wire::tpp::{
+    ALL_ONES, Addressing, HEADER_LEN, INSTRUCTION_LEN, Instruction, MAX_INSTRUCTIONS, MAX_LEN, Operation, Packet, Repr,
+};
 
 pub use disassemble::disassemble;
 
@@ -57,9 +59,55 @@ impl TinyProgram {
         }
     }
 
+    /// Whether the program fits into a packet.
+    pub fn fits(&self) -> bool {
+        let count = self.instructions.len();
+        let pointer = match self.repr.addressing {
+            Addressing::Stack { pointer } => pointer,
+            Addressing::Hop { len } => len,
+        };
+        let len = HEADER_LEN + count * INSTRUCTION_LEN + self.memory.len();
+        count <= MAX_INSTRUCTIONS && len <= MAX_LEN && pointer <= MAX_LEN
+    }
+
     /// Returns the packet with this program and a payload.
+    ///
+    /// # Panics
+    /// If it does not [fit](Self::fits).
     pub fn packet(&self, payload: &[u8]) -> Vec<u8> {
         self.repr.packet(&self.instructions, &self.memory, payload)
+    }
+}
+
+/// Maximum number of instructions of a large program, which [`executor`](crate::executor) splits.
+pub const MAX_LARGE_INSTRUCTIONS: usize = 64;
+
+/// Maximum length of the memory of a large program in bytes: 64 words for each of 127 hops, and constants.
+const MAX_LARGE_MEMORY: usize = 1 << 15;
+
+/// The number of instructions and the bytes of packet memory that a program may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ProgramLimit {
+    /// A program fits into a packet.
+    Packet,
+    /// A program may take several packets.
+    Large,
+}
+
+impl ProgramLimit {
+    fn instructions(self) -> usize {
+        match self {
+            ProgramLimit::Packet => MAX_INSTRUCTIONS,
+            ProgramLimit::Large => MAX_LARGE_INSTRUCTIONS,
+        }
+    }
+
+    /// Returns the memory of a program with this number of instructions, in bytes.
+    fn memory(self, instructions: usize) -> usize {
+        match self {
+            ProgramLimit::Packet => MAX_LEN - HEADER_LEN - instructions * INSTRUCTION_LEN,
+            ProgramLimit::Large => MAX_LARGE_MEMORY,
+        }
     }
 }
 
@@ -71,6 +119,28 @@ pub fn assemble(
     map: &MemoryMap,
     diagnostics: &mut Diagnostics,
 ) -> Option<TinyProgram> {
+    assemble_within(ProgramLimit::Packet, sources, (name, text), map, diagnostics)
+}
+
+/// Assembles a text whose program may be too large for a packet: at most [`MAX_LARGE_INSTRUCTIONS`], and memory for at
+/// most 127 hops. Only an [`ExecutionPlan`](crate::executor::ExecutionPlan) makes packets of it.
+pub fn assemble_large(
+    sources: &mut SourceMap,
+    name: &str,
+    text: &str,
+    map: &MemoryMap,
+    diagnostics: &mut Diagnostics,
+) -> Option<TinyProgram> {
+    assemble_within(ProgramLimit::Large, sources, (name, text), map, diagnostics)
+}
+
+fn assemble_within(
+    limit: ProgramLimit,
+    sources: &mut SourceMap,
+    (name, text): (&str, &str),
+    map: &MemoryMap,
+    diagnostics: &mut Diagnostics,
+) -> Option<TinyProgram> {
     let errors = diagnostics.error_count();
     let file = sources.add(name, text);
     let whole = Span::new(file, 0, 0);
@@ -78,19 +148,20 @@ pub fn assemble(
     let settings = ProgramSettings::collect(&statements, diagnostics);
     let constants = Constants::begin(&settings, &statements);
     let mut assembler =
-        Assembler { map, settings, constants, instructions: Vec::new(), spans: Vec::new(), diagnostics };
+        Assembler { limit, map, settings, constants, instructions: Vec::new(), spans: Vec::new(), diagnostics };
     for statement in &statements {
         if let Statement::Instruction { mnemonic, operands } = statement {
             assembler.instruction(*mnemonic, operands);
         }
     }
-    assembler.limit();
+    assembler.check_limit();
     assembler.warn_of_cut_values();
     let program = assembler.finish(whole);
     program.filter(|_| diagnostics.error_count() == errors)
 }
 
 struct Assembler<'a> {
+    limit: ProgramLimit,
     map: &'a MemoryMap,
     settings: ProgramSettings,
     constants: Constants,
@@ -264,14 +335,21 @@ impl Assembler<'_> {
         Some(entry.address as u16)
     }
 
-    /// Reports instructions beyond the fifth.
-    fn limit(&mut self) {
-        if let Some(span) = self.spans.get(MAX_INSTRUCTIONS) {
-            let message = format!("a program has at most {MAX_INSTRUCTIONS} instructions");
-            let help = "split it into several programs, each guarded by `CEXEC` or with another first hop (`.hop -3`)";
-            let diagnostic = Diagnostic::error("too-many-instructions", *span, message).label("the sixth").help(help);
-            self.diagnostics.push(diagnostic);
-        }
+    /// Reports the first instruction beyond the limit.
+    fn check_limit(&mut self) {
+        let limit = self.limit.instructions();
+        let Some(span) = self.spans.get(limit) else { return };
+        let message = format!("a program has at most {limit} instructions");
+        let (label, help) = match self.limit {
+            ProgramLimit::Packet => (
+                "the sixth",
+                "`triplane tpp run` splits it; or split it into several programs, each guarded by `CEXEC` or with \
+                 another first hop (`.hop -3`)",
+            ),
+            ProgramLimit::Large => ("the first of them that is too many", "split it into several programs"),
+        };
+        let diagnostic = Diagnostic::error("too-many-instructions", *span, message).label(label).help(help);
+        self.diagnostics.push(diagnostic);
     }
 
     /// Warns of values that do not fit into a word and whose high half is not read.
@@ -295,9 +373,10 @@ impl Assembler<'_> {
     }
 
     fn finish(self, whole: Span) -> Option<TinyProgram> {
-        let Assembler { settings, constants, instructions, spans, diagnostics, .. } = self;
-        let instructions: Vec<_> = instructions.into_iter().take(MAX_INSTRUCTIONS).collect();
-        let (addressing, memory) = constants.finish(&settings, &instructions, whole, diagnostics)?;
+        let Assembler { limit, settings, constants, instructions, spans, diagnostics, .. } = self;
+        let instructions: Vec<_> = instructions.into_iter().take(limit.instructions()).collect();
+        let available = limit.memory(instructions.len());
+        let (addressing, memory) = constants.finish(&settings, &instructions, available, whole, diagnostics)?;
         let repr = Repr {
             word_size: settings.word_size,
             addressing,

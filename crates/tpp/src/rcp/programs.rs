@@ -1,19 +1,11 @@
 //! The programs of RCP*, the words that they collect, and the word of a rate.
 
-use diagnostics::{Diagnostics, SourceMap};
-
 use super::{LinkPlace, LinkSample};
-use crate::asm::{TinyProgram, assemble};
-use crate::map::MemoryMap;
-
-/// Number of switches that one program has memory for. Five words of each, header and instructions take 492 bytes.
-const PROGRAM_HOPS: usize = 23;
+use crate::asm::TinyProgram;
+use crate::hop_words::{PROGRAM_HOPS, program, pushes, rows};
 
 /// Maximum number of switches on a path. A hop number beyond 127 is not counted, so 127 may mean more.
 pub const MAX_HOPS: usize = 126;
-
-/// Size of a word of packet memory.
-const WORD: usize = 4;
 
 /// What each program pushes at a switch. The identity comes first, so that rows of different switches are not mixed.
 const DISCOVERED: [&str; 4] = ["Switch:ID", "Link:ID", "Link:Capacity", "Link:Capacity.High"];
@@ -113,12 +105,6 @@ pub(super) fn updates(updates: &[Option<LinkUpdate>], samples: &[(LinkPlace, Lin
     parts(updates.len()).filter_map(of_part).collect()
 }
 
-/// Returns a program that pushes words at `hops` switches after the first `first` ones.
-fn pushes(first: usize, hops: usize, words: &[&str]) -> TinyProgram {
-    let pushes: String = words.iter().map(|word| format!("PUSH [{word}]\n")).collect();
-    program(&format!(".hops {hops}\n.hop -{first}\n{pushes}"))
-}
-
 /// Returns the program that updates links, without its words.
 fn update(first: usize, hops: usize) -> TinyProgram {
     program(&format!(
@@ -126,25 +112,4 @@ fn update(first: usize, hops: usize) -> TinyProgram {
          [Packet:hop[1]]\nSTORE [Link:AppSpecific_0], [Packet:hop[2]]",
         size_of::<LinkUpdate>()
     ))
-}
-
-/// Assembles a program of this module.
-pub(super) fn program(text: &str) -> TinyProgram {
-    let (mut sources, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
-    assemble(&mut sources, "rcp", text, &MemoryMap::new(), &mut diagnostics).expect("the program has no mistakes")
-}
-
-/// Returns the words of `hops` switches after the first `first` ones; `None` if the program did not pass `passed`
-/// switches in all, or has no memory for them.
-fn rows(
-    program: &TinyProgram,
-    first: usize,
-    hops: usize,
-    passed: usize,
-    words: usize,
-) -> Option<impl Iterator<Item = Vec<u32>> + '_> {
-    let is_same = i64::from(program.repr.hop) + first as i64 == passed as i64;
-    let memory = program.memory.get(..hops * words * WORD).filter(|_| is_same)?;
-    let word = |bytes: &[u8]| bytes.iter().fold(0, |word, byte| word << 8 | u32::from(*byte));
-    Some(memory.chunks_exact(words * WORD).map(move |hop| hop.chunks_exact(WORD).map(word).collect()))
 }

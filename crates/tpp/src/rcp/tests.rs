@@ -1,8 +1,8 @@
 mod network;
 mod paths;
 
-use super::programs::program;
 use super::*;
+use crate::hop_words::program;
 use crate::{AccessRights, MemoryMap, SparseMemory, Tcpu};
 
 const RTT_NS: u64 = 10_000_000;

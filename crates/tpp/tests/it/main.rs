@@ -2,6 +2,7 @@
 
 mod dissector;
 mod execution;
+mod executor;
 mod int;
 mod language;
 mod probe;

@@ -311,6 +311,7 @@ pub fn status(args: &NameArgs, json: bool, output: &Output) -> Result<(), Failur
     let lab = choose(args)?;
     let mut status = client::request(&lab, &LabRequest::Status)?;
     members::add_roles(&lab.name, &mut status);
+    report::add_tiny_counts(&mut status);
     output.print(&if json { format!("{status:#}\n") } else { report::status(&lab.name, &status) })
 }
 

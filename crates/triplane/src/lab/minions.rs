@@ -4,14 +4,17 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use ::tpp::TinyProgram;
+use ::tpp::{MemoryMap, TinyProgram};
 use diagnostics::{Diagnostic, Diagnostics, SourceMap};
-use lab::scenario::{MinionResult, RcpResult, Results, Scenario, TrafficKind, switch_names};
+use lab::scenario::{CongaResult, MinionResult, RcpResult, Results, Scenario, TrafficKind, switch_names};
+use lab::sim::traffic::{Balancing, link_words};
 use lab::{TinyAccess, Topology};
 use serde_json::{Value, json};
 use wire::tpp::Status;
 
+use super::link_counts;
 use super::network::reason;
+use super::report::bits;
 use super::tables::{Column, ResultTable};
 use crate::load;
 use crate::output::{Failure, Output, aligned, grouped, three_digits};
@@ -37,9 +40,16 @@ pub fn programs(
             let is_lost = traffic.minion.is_some() && program.repr.is_reflective;
             let message = format!("{name} is reflective: it would send the packets that carry it back");
             let is_done = program.repr.status.contains(Status::DONE);
+            let counts = traffic.minion.as_ref().is_some_and(|minion| minion.count.is_some());
+            let words = program.words_by_hop(&MemoryMap::new());
+            let names: Vec<&str> = words.iter().take(1).flatten().map(|(name, _)| name.as_str()).collect();
             match (is_lost, is_done) {
                 (true, _) => Err(Failure::Input(message)),
                 (_, true) => Err(Failure::Input(format!("{name} is marked as done: no switch would execute it"))),
+                _ if counts && link_words(&names).is_none() => Err(Failure::Input(format!(
+                    "{name} does not tell links, so nothing can be counted on them: let it PUSH [Switch:ID] and \
+                     [PacketMetadata:OutputPort]"
+                ))),
                 _ => Ok(program),
             }
         });
@@ -57,7 +67,11 @@ pub fn programs(
 
 /// Warns of programs in a network whose switches do not execute them.
 pub fn warn_of_idle(topology: &Topology, scenario: &Scenario, output: &Output) {
-    let has_programs = scenario.traffic.iter().any(|traffic| traffic.program().is_some());
+    let has_programs = scenario.traffic.iter().any(|traffic| {
+        let is_balanced =
+            matches!(&traffic.kind, TrafficKind::Conga { balancing, .. } if *balancing != Balancing::Ecmp);
+        traffic.program().is_some() || is_balanced
+    });
     let stores_rates = scenario.traffic.iter().any(|traffic| matches!(traffic.kind, TrafficKind::Rcp { .. }));
     let message = match topology.tpp {
         TinyAccess::Off | TinyAccess::Read if stores_rates => "cannot store the rates of RCP*: add tpp = \"write\"",
@@ -128,10 +142,14 @@ pub fn json(topology: &Topology, minion: &MinionResult) -> Value {
             "first_ns": path.first.as_ns(), "last_ns": path.last.as_ns(),
         })
     });
-    json!({
+    let mut value = json!({
         "file": minion.file, "inserted": minion.inserted, "too_long": minion.too_long, "arrived": minion.arrived,
         "words": minion.words, "paths": paths.collect::<Vec<_>>(), "packets": packets.collect::<Vec<_>>(),
-    })
+    });
+    if let Some(counts) = &minion.counts {
+        value["counts"] = link_counts::json(topology, counts);
+    }
+    value
 }
 
 /// Returns the counts of rate controllers as JSON.
@@ -140,6 +158,40 @@ pub fn rcp_json(rcp: &RcpResult) -> Value {
     json!({
         "program_bytes": program_bytes, "samples": counts.samples, "updates": counts.updates,
         "first_rates": counts.first_rates, "lost": counts.lost,
+    })
+}
+
+/// Formats the flowlets of senders that choose between paths, and the busiest link.
+pub fn flowlets(topology: &Topology, results: &Results) -> String {
+    let mut rows =
+        vec![["flowlets of", "number", "moved", "datagrams out of order", "bytes of programs"].map(str::to_owned)];
+    let balanced: Vec<_> = results.traffic.iter().filter_map(|flow| Some((flow, flow.conga?))).collect();
+    for (flow, conga) in balanced.iter().filter(|(_, conga)| conga.counts.flowlets > 0) {
+        let counts = [conga.counts.flowlets, conga.counts.moves, conga.late, conga.program_bytes];
+        let [flowlets, moves, late, bytes] = counts.map(grouped);
+        rows.push([flow.name.clone(), flowlets, moves, late, bytes]);
+    }
+    let table = if rows.len() > 1 { format!("\n{}", aligned(&rows, &[1, 2, 3, 4])) } else { String::new() };
+    let seconds = results.end.as_ns().max(1) as f64 / 1e9;
+    let busiest = results.links.iter().filter_map(|link| {
+        let shape = topology.links.iter().find(|known| known.ends.contains(&link.from))?.shape;
+        let (rate, capacity) = (link.stats.carried_bytes as f64 * 8.0 / seconds, shape.rate?.bps() as f64);
+        Some((link, rate, rate / capacity * 100.0))
+    });
+    let busiest = busiest.filter(|_| !balanced.is_empty()).max_by(|one, other| one.2.total_cmp(&other.2));
+    let busiest = busiest.map(|(link, rate, share)| {
+        let [from, to] = [link.from, link.to].map(|end| topology.end_name(end));
+        format!("\nbusiest link: {from} -> {to}, {} ({share:.1} % of its rate)\n", bits(rate))
+    });
+    table + &busiest.unwrap_or_default()
+}
+
+/// Returns the counts of balancers as JSON.
+pub fn conga_json(conga: &CongaResult) -> Value {
+    let CongaResult { program_bytes, counts, late } = conga;
+    json!({
+        "program_bytes": program_bytes, "samples": counts.samples, "changed_paths": counts.changed_paths,
+        "flowlets": counts.flowlets, "moves": counts.moves, "late": late,
     })
 }
 

@@ -6,6 +6,7 @@
 
 pub mod args;
 mod int;
+mod link_counts;
 mod live;
 mod members;
 mod minions;

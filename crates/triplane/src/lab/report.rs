@@ -8,8 +8,9 @@ use serde_json::{Value, json};
 use switch::DropReason;
 
 use super::network::Network;
-use super::{int, minions};
+use super::{int, link_counts, minions};
 use crate::output::{aligned, duration, grouped, three_digits};
+use crate::tiny_counts::TinyCounts;
 
 /// Maximum number of links that are listed.
 const LINKS: usize = 10;
@@ -37,6 +38,8 @@ pub fn text(network: &Network, results: &Results, seed: u64, took: Duration) -> 
     text.push_str(&values(&results.traffic));
     text.push_str(&minions::text(&network.topology, results));
     text.push_str(&int::text(results));
+    text.push_str(&link_counts::text(&network.topology, results));
+    text.push_str(&minions::flowlets(&network.topology, results));
     text.push_str(&links(&network.topology, results));
     if results.totals.lost_on_arrival > 0 {
         let lost = grouped(results.totals.lost_on_arrival);
@@ -161,8 +164,8 @@ pub fn status(name: &str, status: &Value) -> String {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let number = |value: &Value| value.as_u64().unwrap_or(0);
     let mut rows = vec![["switch", "", "port", "to", "", "received", "sent", "lost on the link"].map(str::to_owned)];
-    let (mut drops, mut notes) = (String::new(), String::new());
-    for switch in list(&status["switches"]) {
+    let (mut drops, mut notes, mut programs) = (String::new(), String::new(), String::new());
+    for switch in &list(&status["switches"]) {
         let state = if switch["failed"] == true { "failed" } else { "up" };
         let mut about = Vec::new();
         about.extend(switch["pid"].as_u64().map(|pid| format!("process {pid}")));
@@ -199,6 +202,9 @@ pub fn status(name: &str, status: &Value) -> String {
         for line in drop_lines(&switch["counters"]) {
             drops.push_str(&format!("{}  {line}\n", text(&switch["name"])));
         }
+        if let Some(line) = tiny_counts(switch).line() {
+            programs.push_str(&format!("{}  {line}\n", text(&switch["name"])));
+        }
     }
     let stores = stores(&list(&status["stores"]));
     let memory = memory_servers(&list(&status["memory"]));
@@ -208,7 +214,7 @@ pub fn status(name: &str, status: &Value) -> String {
         .collect();
     let up = status["up_s"].as_f64().unwrap_or(0.0);
     let mut all = format!("lab {name}, up for {}\n\n{}", duration((up * 1e9) as u64), aligned(&rows, &[2, 5, 6, 7]));
-    for part in [stores, memory, notes, drops].iter().filter(|part| !part.is_empty()) {
+    for part in [stores, memory, notes, drops, programs].iter().filter(|part| !part.is_empty()) {
         all.push_str(&format!("\n{part}"));
     }
     format!("{all}\n{}", hosts.concat())
@@ -261,6 +267,20 @@ fn process_state(process: &Value) -> &'static str {
         (true, _) => "failed",
         (false, true) => "suspended",
         (false, false) => "up",
+    }
+}
+
+/// Returns the counts of tiny packet programs of a switch.
+fn tiny_counts(switch: &Value) -> TinyCounts {
+    let counters = switch["counters"].as_object().into_iter().flatten();
+    TinyCounts::of(counters.map(|(name, count)| (name.as_str(), count.as_u64().unwrap_or(0))))
+}
+
+/// Adds the counts of tiny packet programs to each switch of a status.
+pub fn add_tiny_counts(status: &mut Value) {
+    for switch in status["switches"].as_array_mut().into_iter().flatten() {
+        let counts = tiny_counts(switch).json();
+        switch["tiny_programs"] = counts;
     }
 }
 
@@ -335,6 +355,9 @@ pub fn json(topology: &Topology, results: &Results, seed: u64) -> Value {
         }
         if let Some(rcp) = &result.rcp {
             value["rcp"] = minions::rcp_json(rcp);
+        }
+        if let Some(conga) = &result.conga {
+            value["conga"] = minions::conga_json(conga);
         }
         value
     };

@@ -22,6 +22,7 @@ A program for five hops, burst.tpp:
   triplane tpp map --lua > tpp.lua          a dissector: tshark -X lua_script:tpp.lua
   triplane tpp echo 10.0.2.2                on the host that receives programs
   triplane tpp run burst.tpp 10.0.2.2       what each switch wrote
+  triplane tpp run burst.tpp 10.0.2.2 10.0.3.3 --switch 1,2   only on these switches
   triplane tpp ping 10.0.2.2                the queues on the path
   triplane tpp trace 10.0.2.2               its switches, ports and latencies
 
@@ -45,8 +46,8 @@ pub enum TppCommand {
     Check(CheckArgs),
     /// List the map of switch memory, or write it as Markdown or as a Wireshark dissector.
     Map(MapArgs),
-    /// Send a program to a host that runs `triplane tpp echo`, and print what the switches wrote.
-    Run(ProbeArgs),
+    /// Send a program to hosts that run `triplane tpp echo`, and print what the switches wrote.
+    Run(RunArgs),
     /// Send a program repeatedly, and print the queues on the path.
     Ping(PingArgs),
     /// Print the switches on the path, with ports, queues and latencies.
@@ -62,7 +63,8 @@ pub struct TargetArgs {
     #[arg(value_name = "HOST")]
     pub host: String,
 
-    /// Time after which a program without an echo is lost, in seconds.
+    /// Time after which a program without an echo is lost, in seconds. `trace` sends it up to three times, and waits
+    /// twice as long each time.
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = seconds)]
     pub timeout: f64,
 
@@ -73,13 +75,44 @@ pub struct TargetArgs {
 
 /// The arguments of `triplane tpp run`.
 #[derive(Args, Debug)]
-pub struct ProbeArgs {
-    /// A program in assembly language, as bytes or as hexadecimal digits.
+pub struct RunArgs {
+    /// A program in assembly language, as bytes or as hexadecimal digits. Text may have up to 64 instructions and
+    /// memory for 127 hops: it is split into several packets.
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
 
-    #[command(flatten)]
-    pub target: TargetArgs,
+    /// The hosts that echo the program: names or addresses.
+    #[arg(value_name = "HOST", required = true, num_args = 1..)]
+    pub hosts: Vec<String>,
+
+    /// Execute the program on these switches only, each on its own. They are on the way to each host.
+    #[arg(long, value_name = "ID", value_delimiter = ',')]
+    pub switch: Vec<u32>,
+
+    /// Let the first switch that reaches the end of the program send it back, as `.reflect` does.
+    #[arg(long)]
+    pub reflect: bool,
+
+    /// Maximum number of times that a packet is sent until its echo comes.
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=20))]
+    pub tries: u32,
+
+    /// Time after which a packet without an echo is sent again, in seconds. It doubles with each try, up to 8 s or this
+    /// time if it is longer.
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = seconds)]
+    pub timeout: f64,
+
+    /// Time for all hosts and switches, in seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60.0, value_parser = seconds)]
+    pub deadline: f64,
+
+    /// Nobody else stores the new values of the program's CSTOREs: a word that has the new value is a success.
+    #[arg(long)]
+    pub own_values: bool,
+
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
 
     #[command(flatten)]
     pub program: ProgramOption,
@@ -110,8 +143,8 @@ pub struct TraceArgs {
     #[command(flatten)]
     pub target: TargetArgs,
 
-    /// Number of switches for which the program has memory.
-    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u8).range(1..=MAX_HOPS))]
+    /// Number of switches for which the program has memory. It takes a packet for each 23 of them.
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u8).range(1..=127))]
     pub hops: u8,
 }
 

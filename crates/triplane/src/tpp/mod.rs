@@ -2,6 +2,7 @@
 
 pub mod args;
 mod capture;
+mod execute;
 mod map;
 mod path;
 mod probe;
@@ -10,7 +11,7 @@ mod report;
 use std::path::Path;
 
 use ::tpp::map::{FieldShape, MemoryMap, RegisterShape};
-use ::tpp::{AccessPolicy, AccessRights, TinyProgram, assemble, check, disassemble};
+use ::tpp::{AccessPolicy, AccessRights, TinyProgram, assemble, assemble_large, check, disassemble};
 use anyhow::Context;
 use diagnostics::{Diagnostics, FileId, SourceMap, Span};
 use wire::tpp::Packet;
@@ -29,7 +30,7 @@ pub fn run(args: &TppArgs, output: &Output) -> Result<(), Failure> {
         TppCommand::Dis(args) => dis(args, output),
         TppCommand::Check(args) => analyse(args, output),
         TppCommand::Map(args) => map::run(args, output),
-        TppCommand::Run(args) => probe::run_program(args, output),
+        TppCommand::Run(args) => execute::run(args, output),
         TppCommand::Ping(args) => path::ping(args, output),
         TppCommand::Trace(args) => path::trace(args, output),
         TppCommand::Echo(args) => probe::echo(args, output),
@@ -70,10 +71,19 @@ struct SourceProgram {
     program: TinyProgram,
 }
 
+/// A function that assembles a text.
+type Assembler = fn(&mut SourceMap, &str, &str, &MemoryMap, &mut Diagnostics) -> Option<TinyProgram>;
+
 /// Reads a program in assembly language. Mistakes are printed.
-fn read_text(path: &Path, text: &str, map: &MemoryMap, output: &Output) -> Result<SourceProgram, Failure> {
+fn read_text(
+    path: &Path,
+    text: &str,
+    map: &MemoryMap,
+    assembler: Assembler,
+    output: &Output,
+) -> Result<SourceProgram, Failure> {
     let (mut sources, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
-    let assembled = assemble(&mut sources, &path.display().to_string(), text, map, &mut diagnostics);
+    let assembled = assembler(&mut sources, &path.display().to_string(), text, map, &mut diagnostics);
     match assembled {
         Some(program) => Ok(SourceProgram { sources, diagnostics, program }),
         None => {
@@ -102,6 +112,20 @@ fn program_bytes(bytes: &[u8]) -> Option<Vec<u8>> {
 
 /// Reads a program in assembly language, as bytes or as hexadecimal digits.
 fn read_program(path: &Path, map: &MemoryMap, output: &Output) -> Result<SourceProgram, Failure> {
+    read_program_with(assemble, path, map, output)
+}
+
+/// Reads a program that may take several packets.
+fn read_large_program(path: &Path, map: &MemoryMap, output: &Output) -> Result<SourceProgram, Failure> {
+    read_program_with(assemble_large, path, map, output)
+}
+
+fn read_program_with(
+    assembler: Assembler,
+    path: &Path,
+    map: &MemoryMap,
+    output: &Output,
+) -> Result<SourceProgram, Failure> {
     let bytes = load::read_bytes(path, MAX_TEXT_BYTES)?;
     match program_bytes(&bytes) {
         Some(bytes) => {
@@ -109,7 +133,7 @@ fn read_program(path: &Path, map: &MemoryMap, output: &Output) -> Result<SourceP
             sources.add(&path.display().to_string(), "");
             Ok(SourceProgram { sources, diagnostics, program: decode(path, &bytes)? })
         }
-        None => read_text(path, &String::from_utf8_lossy(&bytes), map, output),
+        None => read_text(path, &String::from_utf8_lossy(&bytes), map, assembler, output),
     }
 }
 
@@ -128,7 +152,7 @@ fn decode(path: &Path, bytes: &[u8]) -> Result<TinyProgram, Failure> {
 fn asm(args: &AsmArgs, output: &Output) -> Result<(), Failure> {
     let map = memory_map(&args.program, output)?;
     let text = load::read(&args.file, MAX_TEXT_BYTES)?;
-    let source = read_text(&args.file, &text, &map, output)?;
+    let source = read_text(&args.file, &text, &map, assemble, output)?;
     output.diagnostics(&source.sources, &source.diagnostics);
     let bytes = source.program.packet(&[]);
     if let Some(path) = &args.output {

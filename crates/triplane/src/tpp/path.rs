@@ -4,14 +4,15 @@ use std::ops::ControlFlow;
 
 use ::tpp::map::MemoryMap;
 use ::tpp::probe::RefusedEchoes;
-use ::tpp::{TinyProgram, assemble};
+use ::tpp::{TinyProgram, assemble_large};
 use diagnostics::{Diagnostics, SourceMap};
 use serde_json::{Value, json};
 use tpp_host::ProbeOutcome;
 use wire::tpp::Status;
 
 use super::args::{PingArgs, TraceArgs};
-use super::probe::{NOT_EXECUTED, first_echo, no_echo_failure, open};
+use super::execute::{PATHS_DIFFER, execute_once};
+use super::probe::{NOT_EXECUTED, no_echo_failure, open};
 use super::report::shown;
 use crate::output::{Failure, Output, aligned, counted, duration};
 use crate::signals;
@@ -50,7 +51,7 @@ PUSH [PacketMetadata:HopLatency]
 "
     );
     let (mut sources, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
-    let program = assemble(&mut sources, "path", &text, &MemoryMap::new(), &mut diagnostics);
+    let program = assemble_large(&mut sources, "path", &text, &MemoryMap::new(), &mut diagnostics);
     let mut program = program.expect("the program has no mistakes");
     program.memory.fill(ABSENT as u8);
     program
@@ -96,16 +97,19 @@ impl ObservedPath {
 
 /// Prints the switches on the path to a host.
 pub fn trace(args: &TraceArgs, output: &Output) -> Result<(), Failure> {
-    let echo = first_echo(&args.target, program(args.hops))?;
-    let path = ObservedPath::of(&echo.program);
+    let executed = execute_once(&args.target, &program(args.hops))?;
+    let path = ObservedPath::of(&executed.program);
     if args.target.json {
         let found =
-            json!({ "host": args.target.host, "rtt_ns": echo.rtt_ns, "is_cut": path.is_cut, "hops": path.json() });
+            json!({ "host": args.target.host, "rtt_ns": executed.rtt_ns, "is_cut": path.is_cut, "hops": path.json() });
         return output.print(&format!("{found:#}\n"));
     }
     path.note_gaps(output);
+    if executed.paths_differ {
+        output.note(PATHS_DIFFER);
+    }
     let switches = counted(path.hops.len(), "switch", "switches");
-    let mut text = format!("{}: {switches}, round trip {}\n", args.target.host, duration(echo.rtt_ns));
+    let mut text = format!("{}: {switches}, round trip {}\n", args.target.host, duration(executed.rtt_ns));
     if !path.hops.is_empty() {
         text += &path.table();
     }
@@ -137,7 +141,7 @@ pub fn ping(args: &PingArgs, output: &Output) -> Result<(), Failure> {
     })?;
     if echoes.is_empty() {
         // Without a program sent, Ctrl-C came first.
-        return if probes.sent() > 0 { Err(no_echo_failure(&probes, &args.target.host, false)) } else { Ok(()) };
+        return if probes.sent() > 0 { Err(no_echo_failure(&args.target.host, probes.is_refused())) } else { Ok(()) };
     }
     if args.target.json {
         return Ok(());

@@ -48,8 +48,13 @@ pub fn shown(word: Option<u32>) -> String {
 
 /// Returns the words of a program as text, each line after a prefix.
 pub fn words(words: &ProgramWords, prefix: &str) -> String {
+    words_from(0, words, prefix)
+}
+
+/// Returns the words of a program whose first hop has the number `first`.
+pub fn words_from(first: usize, words: &ProgramWords, prefix: &str) -> String {
     let mut text = String::new();
-    for (hop, words) in words.hops.iter().enumerate() {
+    for (hop, words) in (first..).zip(&words.hops) {
         let words: Vec<_> = words.iter().map(|(name, value)| format!("{name} {}", shown(*value))).collect();
         let _ = writeln!(text, "{prefix}hop {hop}: {}", words.join(", "));
     }
@@ -64,17 +69,19 @@ pub fn words(words: &ProgramWords, prefix: &str) -> String {
     text
 }
 
-/// Returns a program as JSON, with its words. One that no switch wrote is `null`.
+/// Returns a program as JSON, with its words. One that no switch wrote is `null`. So are the bytes of a program that
+/// does not fit into a packet.
 pub fn program_json(program: &TinyProgram, map: &MemoryMap, words: ProgramWords) -> Value {
-    let bytes: String = program.packet(&[]).iter().map(|byte| format!("{byte:02x}")).collect();
+    let packet = program.fits().then(|| program.packet(&[]));
+    let bytes = packet.map(|bytes| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>());
     let hops: Vec<Value> = words
         .hops
         .into_iter()
         .map(|words| words.into_iter().map(|(name, value)| json!({ "name": name, "value": value })).collect())
         .collect();
     json!({
+        "length": bytes.as_ref().map(|bytes| bytes.len() / 2),
         "bytes": bytes,
-        "length": bytes.len() / 2,
         "application": program.repr.application,
         "hop": program.repr.hop,
         "status": program.repr.status.to_string(),

@@ -264,3 +264,64 @@ fn packets_write_words_of_the_switches_if_the_lab_permits_it() {
         echo.wait().ok();
     }
 }
+
+#[test]
+fn programs_are_executed_by_chosen_switches_and_in_several_packets() {
+    let _alone = testing::lock(LIVE_TRAFFIC);
+    let tool = triplane(&[]).get_program().to_string_lossy().into_owned();
+    let shape = ["line", "--switches", "3", "--delay", "1ms", "--rate", "100Mbps"];
+    let Some(lab) = Lab::up_with("tpx", &shape, &["ping"], "tpp = \"write\"\n") else { return };
+    lab.connects();
+    let run = |program: &str, options: &[&str]| {
+        let file = lab.directory.write("program.tpp", program);
+        let command = [&["h1", &tool, "tpp", "run", &file, "10.0.0.3", "--timeout", "5", "--json"], options].concat();
+        lab.lab("exec", &command)
+    };
+    let large = "PUSH [Switch:ID]\nPUSH [PacketMetadata:InputPort]\nPUSH [PacketMetadata:OutputPort]\n\
+                 PUSH [Queue:QueueOccupancy]\nPUSH [PacketMetadata:HopLatency]\nPUSH [Switch:Clock]\n\
+                 PUSH [Switch:Clock.High]\nPUSH [Switch:Ports]\n";
+    // Nobody echoes programs yet: a switch sends them back.
+    let reflected = run(large, &["--switch", "2", "--reflect"]).ok().json();
+    assert_eq!((reflected["place"].as_u64(), &reflected["sent"]), (Some(1), &3.into()), "{reflected:#}");
+    assert_eq!((&reflected["hops"][0][0]["value"], &reflected["hops"][0][7]["value"]), (&2.into(), &3.into()));
+
+    let mut echo = triplane(&["lab", "exec", "--lab", &lab.name, "h3", &tool, "tpp", "echo", "10.0.0.3"]);
+    let mut echo = Running::start(&mut echo);
+    echo.wait_for("press Ctrl-C to stop");
+    let words = |found: &serde_json::Value, word: usize| -> Vec<Option<u64>> {
+        found["hops"].as_array().expect("hops").iter().map(|hop| hop[word]["value"].as_u64()).collect()
+    };
+    let found = run(large, &[]).ok().json();
+    assert_eq!(
+        (words(&found, 0), words(&found, 7)),
+        (vec![Some(1), Some(2), Some(3)], vec![Some(2), Some(3), Some(2)])
+    );
+    assert_eq!((&found["sent"], &found["paths_differ"]), (&2.into(), &false.into()), "{found:#}");
+
+    // Each switch on its own; the last one does not exist.
+    let cstore = "CSTORE [Switch:AppSpecific_0], 0, 5\n";
+    let verdicts = |found: serde_json::Value| -> Vec<serde_json::Value> {
+        found["targets"].as_array().expect("targets").iter().map(|it| it["stores"][0]["verdict"].clone()).collect()
+    };
+    assert_eq!(verdicts(run(cstore, &["--switch", "2,3,9"]).ok().json()), ["stored", "stored", "not_reached"]);
+    assert_eq!(verdicts(run(cstore, &["--switch", "1,2"]).ok().json()), ["stored", "has_new_value"]);
+    let own = run(cstore, &["--switch", "1,2", "--own-values"]).ok().json();
+    assert_eq!(verdicts(own), ["stored_earlier", "stored_earlier"]);
+    let other = run("CSTORE [Switch:AppSpecific_0], 0, 6\n", &["--switch", "3"]).ok().json();
+    let store = &other["stores"][0];
+    assert_eq!((&store["verdict"], &store["found"]), (&"not_stored".into(), &5.into()), "{other:#}");
+    // On the whole path it might be executed twice.
+    assert!(run(cstore, &[]).stderr.contains("error[unsafe-retry]"));
+    // The status has the counts.
+    let status = lab.lab("status", &["--json"]).ok().json();
+    let s2 = &status["switches"][1];
+    let counters = s2["counters"].as_object().expect("counters").iter();
+    let executed: u64 =
+        counters.filter(|(name, _)| name.ends_with(".tpp.executed")).filter_map(|(_, count)| count.as_u64()).sum();
+    assert!(executed >= 11, "{executed}");
+    assert_eq!(s2["tiny_programs"]["executed"], executed, "{s2:#}");
+    let text = lab.lab("status", &[]).ok().stdout;
+    assert!(text.contains(&format!("\ns2  {executed} tiny packet programs executed\n")), "{text}");
+    echo.signal("INT");
+    echo.wait().ok();
+}

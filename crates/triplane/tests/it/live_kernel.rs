@@ -399,13 +399,15 @@ fn controllers_read_and_write_the_registers_of_the_kernel() {
         Running::start(command.args([&["ctl", "--json"], words].concat())).wait().ok()
     };
     let ping = |sequence| ping_in(&network, sequence);
-    (0..3).for_each(ping);
     let cell = |register, port| {
         let found = ctl(&["registers", register, port]).json();
         let value = found["cells"][0]["value"].as_str()?;
         value.strip_prefix("0x").map_or_else(|| value.parse().ok(), |digits| u64::from_str_radix(digits, 16).ok())
     };
     let seen = |port| cell("seen", port);
+    // The kernel knows the time of the run after the first turn of the switch, in which it can also answer.
+    assert_eq!(seen("1"), Some(0));
+    (0..3).for_each(ping);
     assert_eq!(["1", "2"].map(seen), [Some(3); 2]);
     let first = cell("times", "1");
     assert!(first > Some(0) && cell("times", "2") >= first, "{first:?}");

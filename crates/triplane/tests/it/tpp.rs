@@ -222,6 +222,18 @@ fn a_run_executes_programs_and_writes_only_if_told() {
     assert_eq!(json["programs"][0]["hops"][0][0]["value"], 7, "the number of the switch");
     // Both packets arrive at the same time, and a limit below 20 lets one program through.
     assert_eq!(left(&["--tpp", "7", "--tpp-limit", "19"]), [is(1, ""), is(0, "")]);
+    // The summary counts the programs.
+    let summary = |more: &[&str]| {
+        let first = format!("1={capture}:");
+        let run_it = ["run", "examples/wire/wire.p4", "--port", &first, "--port", "2=:/dev/null"];
+        run(triplane(&[&run_it[..], more].concat()).current_dir(root())).ok()
+    };
+    let text = summary(&["--tpp", "7", "--tpp-limit", "19"]).stdout;
+    assert!(text.contains("\n1 tiny packet program executed, 1 beyond the limit of executions\n"), "{text}");
+    assert!(!summary(&[]).stdout.contains("tiny packet program"));
+    let json = summary(&["--tpp", "7", "--json"]).json();
+    let expected = serde_json::json!({ "executed": 2, "refused": 0, "limited": 0 });
+    assert_eq!(json["tiny_programs"], expected, "{json:#}");
     for (options, message) in [
         (&["--tpp-limit", "19"][..], "--tpp <NUMBER>"),
         (&["--tpp", "7", "--tpp-limit", "0"], "0 is not from 1 to 4294967295"),

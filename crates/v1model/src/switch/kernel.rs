@@ -120,6 +120,11 @@ impl CountSink for Collector<'_> {
     }
 }
 
+/// Returns the failure of a table whose entries do not fit.
+fn full_table(writer: &RegionWriter, program: &Program) -> Option<RegionError> {
+    writer.full_table().map(|table| RegionError::TableFull { table: program.tables[table].name.clone() })
+}
+
 fn add(to: &mut CounterValue, more: CounterValue) {
     to.packets = to.packets.wrapping_add(more.packets);
     to.bytes = to.bytes.wrapping_add(more.bytes);
@@ -141,8 +146,9 @@ impl Switch {
     /// region from now on, so no worker may run packets meanwhile.
     ///
     /// # Errors
-    /// If the entries do not fit into the region: then all packets are handed over until a change makes room. Or if the
-    /// registers lie in the region of earlier code, and nothing has changed.
+    /// If the members of an action profile do not fit into the region: then all packets are handed over until a change
+    /// makes room. Entries that do not fit are no error, see [`Switch::kernel_failure`]. Or if the registers lie in the
+    /// region of earlier code, and nothing has changed.
     ///
     /// # Panics
     /// If the code is of another program, or the memory is smaller than the region.
@@ -159,6 +165,7 @@ impl Switch {
         }
         let mut writer = RegionWriter::new(&code.layout, waits);
         let filled = writer.fill((*memory).as_ref(), &self.program, &self.objects);
+        let failure = filled.clone().err().or_else(|| full_table(&writer, &self.program));
         self.objects.record_changes();
         self.kernel = Some(Box::new(KernelLink {
             writer,
@@ -167,7 +174,7 @@ impl Switch {
             written: BTreeMap::new(),
             ports_changed: true,
             has_left: false,
-            failure: filled.clone().err(),
+            failure,
         }));
         filled
     }
@@ -199,7 +206,8 @@ impl Switch {
         self.kernel.as_ref().is_some_and(|link| link.writer.is_open())
     }
 
-    /// Returns the reason why no more packets run in the kernel although the code is attached.
+    /// Returns the reason why no more packets run in the kernel although the code is attached; or the reason why some
+    /// do not, if it is [`RegionError::TableFull`].
     pub fn kernel_failure(&self) -> Option<&RegionError> {
         self.kernel.as_ref()?.failure.as_ref()
     }
@@ -243,7 +251,7 @@ impl Switch {
         let memory = Arc::clone(&link.memory);
         let result =
             link.writer.update((*memory).as_ref(), &self.program, &self.objects, changes, &mut HitList(&mut hits));
-        link.failure = result.err();
+        link.failure = result.err().or_else(|| full_table(&link.writer, &self.program));
         hits.into_iter().for_each(|(table, entry, count)| self.objects.add_hits(table, entry, count));
     }
 

@@ -51,7 +51,7 @@ impl KernelHook {
             program: Arc::clone(switch.program()),
             loading: None,
             losses,
-            failure: switch.kernel_failure().cloned(),
+            failure: switch.kernel_failure().filter(|_| !switch.is_in_kernel()).cloned(),
             on_note,
             clock_origin_ns: u64::MAX,
             checked,
@@ -90,6 +90,7 @@ impl KernelHook {
         match result.and_then(|loaded| self.ports.install(context.switch, loaded)) {
             Ok(summary) => {
                 self.set_clock(context);
+                self.failure = None;
                 (self.on_note)(&summary.to_string());
             }
             Err(error) => {
@@ -107,19 +108,22 @@ impl KernelHook {
         context.switch.set_kernel_clock(self.clock_origin_ns);
     }
 
-    /// Notes that packets stopped running in the kernel, or do so again.
+    /// Notes that packets, or some of them, stopped running in the kernel, or do so again.
     fn note_failure(&mut self, switch: &Switch) {
         if switch.kernel_failure() == self.failure.as_ref() {
             return;
         }
         self.failure = switch.kernel_failure().cloned();
         match &self.failure {
+            Some(error) if switch.is_in_kernel() => {
+                (self.on_note)(&format!("packets that apply one of the tables go to the switch: {error}"));
+            }
             Some(error) => {
                 (self.on_note)(&format!(
                     "no packets run in the kernel any more, the switch processes them all: {error}"
                 ));
             }
-            None => (self.on_note)("packets run in the kernel again"),
+            None => (self.on_note)("all packets run in the kernel again that can"),
         }
     }
 }

@@ -12,6 +12,7 @@ mod chart;
 mod failover;
 mod fair_rates;
 mod figure;
+mod flowlets;
 mod held_bytes;
 mod latency;
 mod micro_bursts;
@@ -52,6 +53,7 @@ Jeyakumar et al., Millions of Little Minions (SIGCOMM 2014):
 
   tpp-1 queues that packets report                       simulated
   tpp-2 fair rates that senders compute (RCP*)           simulated
+  tpp-4 flowlets on the least loaded path (CONGA*)       simulated
 
 Simulated figures are the same on every machine. CPU times depend on the machine and its load.
 
@@ -100,6 +102,7 @@ const FIGURES: &[Known] = &[
     Known { name: "t5.2", paper: REDPLANE, is_simulated: false, draw: |_, settings| benches::resources(settings) },
     Known { name: "tpp-1", paper: MINIONS, is_simulated: true, draw: micro_bursts::queues },
     Known { name: "tpp-2", paper: MINIONS, is_simulated: true, draw: fair_rates::shares },
+    Known { name: "tpp-4", paper: MINIONS, is_simulated: true, draw: flowlets::balance },
 ];
 
 /// Repeats the figures. Returns true: a benchmark or simulation that fails is an error.

@@ -68,14 +68,14 @@ impl Element for FairHub {
 }
 
 /// Returns a row of switches with a host on each.
-fn line(switches: u32) -> Topology {
+pub fn line(switches: u32) -> Topology {
     let rate = Some(Rate::from_bps(CAPACITY * 8));
     let shape = Shape { rate, delay: Delay::from_us(50), ..Shape::default() };
     generate(NetworkKind::Line { switches, hosts: 1 }, shape, shape, 510).expect("it can be made")
 }
 
 /// Reads a scenario for a topology.
-fn read_for(topology: &Topology, text: &str) -> (Option<Scenario>, String) {
+pub fn read_for(topology: &Topology, text: &str) -> (Option<Scenario>, String) {
     let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
     let file = map.add("scenario.toml", text);
     let scenario = crate::scenario::read(file, text, topology, 510, &mut diagnostics);

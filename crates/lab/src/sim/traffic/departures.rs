@@ -43,6 +43,14 @@ impl Pattern {
             }
         }
     }
+
+    /// Returns the mean number of nanoseconds between departures, while there are some.
+    pub fn mean_interval_ns(&self) -> u64 {
+        match *self {
+            Pattern::Constant { interval_ns } | Pattern::OnOff { interval_ns, .. } => interval_ns,
+            Pattern::Poisson { mean_ns } => mean_ns as u64,
+        }
+    }
 }
 
 /// The sequence of a pattern's departure times. A simulation and real senders use it alike.

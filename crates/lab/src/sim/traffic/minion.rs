@@ -13,6 +13,7 @@ use tpp::shim::CollectedProgram;
 use wire::tpp::UDP_PORT;
 
 use super::measure::{Measured, Measurement};
+use super::sketch::{LinkCount, LinkCounter};
 use crate::sim::{App, Io};
 
 /// Maximum number of programs that an application keeps; later ones are only counted.
@@ -78,12 +79,14 @@ pub trait ProgramLogger {
 pub struct ProgramCollector {
     port: u16,
     log: ProgramLog,
+    /// Counts what passed the links of their paths.
+    pub counter: Option<LinkCounter>,
 }
 
 impl ProgramCollector {
-    /// Creates the collector of a port.
-    pub fn new(port: u16) -> ProgramCollector {
-        ProgramCollector { port, log: ProgramLog::default() }
+    /// Creates the collector of a port, which may count what passed the links.
+    pub fn new(port: u16, count: Option<LinkCount>) -> ProgramCollector {
+        ProgramCollector { port, log: ProgramLog::default(), counter: count.map(LinkCounter::new) }
     }
 }
 
@@ -96,10 +99,12 @@ fn v4(address: std::net::IpAddr) -> Option<Ipv4Addr> {
 
 impl App for ProgramCollector {
     fn poll(&mut self, io: &mut Io<'_>) -> Option<Time> {
-        for CollectedProgram { flow, bytes } in io.programs {
-            let Some(flow) = flow.filter(|flow| flow.ports.is_some_and(|(_, port)| port == self.port)) else {
+        for collected in io.programs {
+            let CollectedProgram { flow, bytes } = collected;
+            let Some(flow) = flow.as_ref().filter(|flow| flow.ports.is_some_and(|(_, port)| port == self.port)) else {
                 continue;
             };
+            self.counter.iter_mut().for_each(|counter| counter.count(io.true_now, flow, collected));
             let (from, to) = (v4(flow.source), v4(flow.destination));
             self.log.push(ArrivedProgram { at: io.true_now, from, to, bytes: bytes.clone() });
         }

@@ -1,5 +1,6 @@
 //! Models traffic: the senders and receivers of each kind of traffic, and their measurements.
 
+mod conga;
 mod departures;
 mod latency;
 mod measure;
@@ -10,9 +11,11 @@ mod rcp;
 mod replay;
 mod request;
 mod sizes;
+mod sketch;
 mod tcp;
 mod udp;
 
+pub use conga::{Balancing, CongaSender, FlowPattern};
 pub use departures::{Departures, Pattern};
 pub use latency::Latency;
 pub use measure::{Measured, Measurement};
@@ -23,5 +26,6 @@ pub use rcp::RcpSender;
 pub use replay::Replay;
 pub use request::{RequestClient, RequestServer};
 pub use sizes::SizeDistribution;
+pub use sketch::{CountedElement, LinkCount, LinkCounter, link_words};
 pub use tcp::{TcpFlows, TcpSender, TcpSink, WINDOW};
 pub use udp::{UdpSender, UdpSink};

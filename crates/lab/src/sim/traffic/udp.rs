@@ -19,6 +19,14 @@ pub const HEADERS: u64 = 42;
 /// Bytes at the beginning of a payload: the flow, the number of the datagram, and its sending time.
 pub const STAMP: usize = 20;
 
+/// Bits of the number of a datagram; those above are the flow of a sender with several flows.
+const NUMBER_BITS: u32 = 40;
+
+/// Returns the number in the stamp of a datagram: that of a flow of the sender, and that of the datagram in it.
+pub fn numbered(flow: usize, datagram: u64) -> u64 {
+    (flow as u64) << NUMBER_BITS | datagram
+}
+
 /// Maximum number of datagrams that are sent at one moment, however far a clock is set forward.
 const MAX_AT_ONCE: usize = 4_096;
 
@@ -106,13 +114,28 @@ pub struct UdpSink {
     socket: Option<SocketHandle>,
     /// Measurements of the arrived datagrams, by flow.
     pub flows: BTreeMap<u32, Measured>,
+    /// The latest number of each flow of each sender, and the datagrams that arrived after a later one of their flow.
+    latest: BTreeMap<(u32, u64), u64>,
+    late: BTreeMap<u32, u64>,
     all: Measured,
 }
 
 impl UdpSink {
     /// Creates a sink at a port.
     pub fn new(port: u16) -> UdpSink {
-        UdpSink { port, socket: None, flows: BTreeMap::new(), all: Measured::default() }
+        UdpSink {
+            port,
+            socket: None,
+            flows: BTreeMap::new(),
+            latest: BTreeMap::new(),
+            late: BTreeMap::new(),
+            all: Measured::default(),
+        }
+    }
+
+    /// Returns the datagrams of a sender that arrived after a later one of their flow.
+    pub fn late(&self, sender: u32) -> u64 {
+        self.late.get(&sender).copied().unwrap_or(0)
     }
 }
 
@@ -129,6 +152,10 @@ impl App for UdpSink {
         while let Ok((payload, _)) = socket.recv() {
             let Some((stamp, _)) = payload.split_at_checked(STAMP) else { continue };
             let flow = u32::from_be_bytes(stamp[..4].try_into().expect("four bytes"));
+            let number = u64::from_be_bytes(stamp[4..12].try_into().expect("eight bytes"));
+            let latest = self.latest.entry((flow, number >> NUMBER_BITS)).or_default();
+            *self.late.entry(flow).or_default() += u64::from(number < *latest);
+            *latest = number.max(*latest);
             let sent = u64::from_be_bytes(stamp[12..].try_into().expect("eight bytes"));
             let latency = io.true_now.since_ns(Time::from_ns(sent));
             for measured in [self.flows.entry(flow).or_default(), &mut self.all] {

@@ -50,7 +50,10 @@ impl<'p> KernelReport<'p> {
             );
             for (table, entries) in compiled.tables() {
                 let name = &self.program.tables[table].name;
-                _ = writeln!(text, "  table {name}: at most {} entries", grouped(entries.into()));
+                let requested = self.program.tables[table].size.filter(|size| *size > entries.into());
+                let of =
+                    requested.map_or_else(String::new, |size| format!(" of the {} that it requests", grouped(size)));
+                _ = writeln!(text, "  table {name}: at most {} entries{of}", grouped(entries.into()));
             }
         }
         for (reason, places) in self.hand_overs(compiled) {

@@ -1,0 +1,71 @@
+//! The programs of CONGA*, and the words that they collect.
+
+use super::LinkPlace;
+use crate::asm::TinyProgram;
+use crate::hop_words::{PROGRAM_HOPS, pushes, rows};
+
+/// What each program pushes at a switch. The identity comes first.
+const DISCOVERED: [&str; 4] = ["Switch:ID", "Link:ID", "Link:Capacity", "Link:Capacity.High"];
+const SAMPLED: [&str; 5] = ["Switch:ID", "Link:ID", "Switch:Clock", "Link:TX-Utilization", "Link:TX-Bytes"];
+
+/// What a program collected at a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkWords {
+    /// Low 32 bits of the switch's clock, in nanoseconds.
+    pub clock_ns: u32,
+    /// Share of the capacity that was sent, in 1/10,000.
+    pub utilization: u32,
+    /// Low 32 bits of the bytes sent.
+    pub sent_bytes: u32,
+}
+
+/// The programs, assembled once.
+#[derive(Clone, Debug)]
+pub struct PathPrograms {
+    discovery: TinyProgram,
+    sample: TinyProgram,
+}
+
+impl PathPrograms {
+    pub fn new() -> PathPrograms {
+        PathPrograms { discovery: pushes(0, PROGRAM_HOPS, &DISCOVERED), sample: pushes(0, 1, &SAMPLED) }
+    }
+
+    /// Returns the program that discovers a path.
+    pub fn discovery(&self) -> TinyProgram {
+        self.discovery.clone()
+    }
+
+    /// Returns the program that samples this number of links. The last switch finds no memory, and writes nothing.
+    pub fn sample(&self, links: usize) -> TinyProgram {
+        TinyProgram { memory: vec![0; self.sample.memory.len() * links.max(1)], ..self.sample.clone() }
+    }
+
+    /// Whether an echo is that of a discovery.
+    pub fn is_discovery(&self, echo: &TinyProgram) -> bool {
+        echo.instructions == self.discovery.instructions
+    }
+}
+
+/// Returns the number of switches that this echo of a discovery passed, and the place and capacity in bytes a second of
+/// each link between them. `None` if there was no switch, or more than the program has memory for.
+pub fn discovered(echo: &TinyProgram) -> Option<(usize, Vec<(LinkPlace, f64)>)> {
+    let hops = usize::try_from(echo.repr.hop).ok().filter(|hops| (1..=PROGRAM_HOPS).contains(hops))?;
+    let links = rows(echo, 0, hops - 1, hops, DISCOVERED.len())?;
+    let link = |words: Vec<u32>| {
+        let place = LinkPlace { switch: words[0], port: words[1] };
+        (place, (u64::from(words[3]) << 32 | u64::from(words[2])) as f64)
+    };
+    Some((hops, links.map(link).collect()))
+}
+
+/// Returns what the echo of a sample collected at the links of a path with `hops` switches; `None` if it passed another
+/// number of switches.
+pub fn sampled(echo: &TinyProgram, hops: usize) -> Option<Vec<(LinkPlace, LinkWords)>> {
+    let links = rows(echo, 0, hops.checked_sub(1)?, hops, SAMPLED.len())?;
+    let link = |words: Vec<u32>| {
+        let place = LinkPlace { switch: words[0], port: words[1] };
+        (place, LinkWords { clock_ns: words[2], utilization: words[3], sent_bytes: words[4] })
+    };
+    Some(links.map(link).collect())
+}

@@ -1,0 +1,49 @@
+//! Programs that push the same words at each switch, and the words that come back: what applications in end hosts
+//! collect along a path.
+
+use diagnostics::{Diagnostics, SourceMap};
+
+use crate::asm::{TinyProgram, assemble};
+use crate::map::MemoryMap;
+
+/// Size of a word of packet memory.
+const WORD: usize = 4;
+
+/// Number of switches that one program has memory for. Five words of each, header and instructions take 492 bytes.
+pub const PROGRAM_HOPS: usize = 23;
+
+/// The switch and the port of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LinkPlace {
+    /// Number of the switch.
+    pub switch: u32,
+    /// Port by which the programs left it.
+    pub port: u32,
+}
+
+/// Assembles a program of this crate.
+pub fn program(text: &str) -> TinyProgram {
+    let (mut sources, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
+    assemble(&mut sources, "application", text, &MemoryMap::new(), &mut diagnostics).expect("it has no mistakes")
+}
+
+/// Returns a program that pushes words at `hops` switches after the first `first` ones.
+pub fn pushes(first: usize, hops: usize, words: &[&str]) -> TinyProgram {
+    let pushes: String = words.iter().map(|word| format!("PUSH [{word}]\n")).collect();
+    program(&format!(".hops {hops}\n.hop -{first}\n{pushes}"))
+}
+
+/// Returns the words of `hops` switches after the first `first` ones; `None` if the program did not pass `passed`
+/// switches in all, or has no memory for them.
+pub fn rows(
+    program: &TinyProgram,
+    first: usize,
+    hops: usize,
+    passed: usize,
+    words: usize,
+) -> Option<impl Iterator<Item = Vec<u32>> + '_> {
+    let is_same = i64::from(program.repr.hop) + first as i64 == passed as i64;
+    let memory = program.memory.get(..hops * words * WORD).filter(|_| is_same)?;
+    let word = |bytes: &[u8]| bytes.iter().fold(0, |word, byte| word << 8 | u32::from(*byte));
+    Some(memory.chunks_exact(words * WORD).map(move |hop| hop.chunks_exact(WORD).map(word).collect()))
+}
