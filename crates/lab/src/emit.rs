@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::read::UNLIMITED;
-use crate::topology::{Endpoint, Entries, Hold, Lease, Shape, SwitchProgram, TinyAccess, Topology};
+use crate::topology::{Endpoint, Entries, Hold, IntRole, Lease, Shape, SwitchProgram, TinyAccess, Topology};
 
 /// Writes a topology as text that [`crate::read`] reads back as an equal topology, except for its spans.
 pub fn emit(topology: &Topology) -> String {
@@ -32,6 +32,9 @@ pub fn emit(topology: &Topology) -> String {
     }
     if let Some(limit) = topology.tpp_limit {
         _ = writeln!(text, "tpp_limit = {limit}");
+    }
+    if let Some((word, _)) = IntRole::WORDS.iter().find(|(_, int)| *int == topology.int && *int != IntRole::Off) {
+        _ = writeln!(text, "int = \"{word}\"");
     }
     if let Some(shape) = uniform {
         _ = writeln!(text, "link = {{ {} }}", fields(&shape, &Shape::default()).join(", "));

@@ -112,6 +112,10 @@ fn metric(name: &str) -> Metric {
             let help = "Tiny packet programs of packets from a port, by result.";
             counter("triplane_tpp_programs_total".to_owned(), help, labels(&[("port", port), ("result", result)]))
         }
+        ["port", port, "int", result] => {
+            let help = "Packets with INT from a port, by result.";
+            counter("triplane_int_packets_total".to_owned(), help, labels(&[("port", port), ("result", result)]))
+        }
         ["queue", port, priority, "depth"] => {
             let help = "Packets waiting in an egress queue.";
             gauge("triplane_queue_depth", help, labels(&[("port", port), ("priority", priority)]))
@@ -184,6 +188,7 @@ mod tests {
             number("notification.packets-in", 2),
             number("port.1.tpp.executed", 6),
             number("port.1.tpp.limited", 8),
+            number("port.1.int.inserted", 9),
             number("port.1.error.packets", 10),
             number("queue.2.0.drop.bytes", 11),
         ];
@@ -197,6 +202,7 @@ mod tests {
             samples,
             [
                 r#"triplane_drops_total{reason="ingress.program"} 7"#,
+                r#"triplane_int_packets_total{port="1",result="inserted"} 9"#,
                 "triplane_notification_packets_in_total 2",
                 r#"triplane_port_error_packets_total{port="1"} 10"#,
                 r#"triplane_port_rx_packets_total{port="1"} 3"#,

@@ -75,6 +75,7 @@ fn size(output: &HeldOutput) -> usize {
     let data = match &output.output {
         Output::Frame(frame) => frame.data.len(),
         Output::Notification(Notification::PacketIn { data, .. }) => data.len(),
+        Output::Notification(Notification::IntReport { report, .. }) => report.len(),
         Output::Notification(Notification::Digest { values, .. }) => values.len() * size_of::<Bits>(),
         Output::Notification(Notification::IdleTimeout { .. }) => 0,
     };

@@ -65,6 +65,8 @@ reasons! {
     NoEgressPort, "tx.no-such-port", "on sending: the switch has no such port";
     /// The egress port is down.
     EgressPortDown, "tx.port-down", "on sending: the port is down";
+    /// The INT header of the packet asks the sink to discard it.
+    IntDiscard, "tx.int-discard", "on sending: their INT header asks for it at the sink";
     /// The transmit queue of the port's device was full.
     PortFull, "tx.device-full", "on sending: the device's queue is full";
     /// The port's device does not send frames of this length.

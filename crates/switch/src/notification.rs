@@ -34,4 +34,11 @@ pub enum Notification {
         /// The time of the event.
         time: Time,
     },
+    /// An INT sink took the headers off a packet.
+    IntReport {
+        /// The report, the payload of a datagram to a collector (Telemetry Report Format 2.0).
+        report: Vec<u8>,
+        /// The time of the event.
+        time: Time,
+    },
 }

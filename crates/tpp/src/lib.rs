@@ -4,6 +4,7 @@
 //! | module or type | contents |
 //! |---|---|
 //! | [`map`] | [`MemoryMap`]: names and addresses of switch memory, generated from one table |
+//! | [`int`] | [`IntNode`](int::IntNode): INT-MD in packets, filled from the same map
 //! | [`tcpu`] | [`Tcpu`], the processor of a switch, over [`SwitchMemory`]; and a simple reference |
 //! | [`assemble`], [`disassemble`] | text to a [`TinyProgram`] and back |
 //! | [`rcp`] | [`RcpController`](rcp::RcpController): fair rates of links, computed by senders |
@@ -45,6 +46,7 @@ pub mod executor;
 #[cfg(feature = "testing")]
 pub mod generate;
 mod hop_words;
+pub mod int;
 pub mod map;
 mod mutant;
 mod policy;

@@ -1,12 +1,13 @@
 //! Hosts of tiny packet programs: [`ExecutorSockets`] executes programs of any size on the switches of one path or of
 //! many, with retries; [`ProbeSocket`] sends a series of probes, and [`EchoSocket`] echoes the programs of others. The
-//! rules are in [`tpp::executor`] and [`tpp::probe`].
+//! rules are in [`tpp::executor`] and [`tpp::probe`]. [`ReportSocket`] sends the reports of INT sinks.
 //!
-//! All wait at most 100 ms for a datagram before they test the flag that stops them.
+//! The others wait at most 100 ms for a datagram before they test the flag that stops them.
 
 #![forbid(unsafe_code)]
 
 mod executor;
+mod report;
 
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, ErrorKind};
@@ -20,6 +21,7 @@ use tpp::probe::{Echo, Prober, RefusedEchoes};
 use wire::tpp::UDP_PORT;
 
 pub use executor::{ExecutorSockets, MAX_ADDRESSES};
+pub use report::ReportSocket;
 
 /// Maximum time of a wait for a datagram.
 const LONGEST_WAIT: Duration = Duration::from_millis(100);

@@ -266,7 +266,8 @@ pub struct RunArgs {
     #[arg(long, value_name = "WHEN", value_enum, default_value = "auto")]
     pub kernel: KernelMode,
 
-    /// Write notifications (digests, packets to the CPU port, idle timeouts) to a file, one JSON object per line.
+    /// Write notifications (digests, packets to the CPU port, idle timeouts, INT reports) to a file, one JSON object a
+    /// line.
     #[arg(long = "notifications", alias = "messages", value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub messages: Option<PathBuf>,
 
@@ -299,19 +300,9 @@ pub struct RunArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "store")]
     pub socket: Option<PathBuf>,
 
-    /// Execute tiny packet programs, as the switch with this number. Programs only read unless --tpp-writes is given.
-    #[arg(long, value_name = "NUMBER")]
-    pub tpp: Option<u32>,
-
-    /// Let tiny packet programs write the words of applications.
-    #[arg(long, requires = "tpp")]
-    pub tpp_writes: bool,
-
-    /// Maximum number of tiny packet programs executed a second for the packets of each port. Others are forwarded
-    /// without execution.
-    #[arg(long, value_name = "COUNT", requires = "tpp", default_value_t = v1model::EXECUTIONS_PER_SECOND,
-          value_parser = clap::value_parser!(u32).range(1..))]
-    pub tpp_limit: u32,
+    /// Tiny packet programs and INT.
+    #[command(flatten)]
+    pub telemetry: crate::telemetry::TelemetryArgs,
 
     /// Print the privileges that remain after everything is open: capabilities, and files restricted by Landlock.
     #[arg(long)]

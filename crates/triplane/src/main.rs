@@ -29,6 +29,7 @@ mod state;
 mod store;
 mod subscribe;
 mod summary;
+mod telemetry;
 mod tiny_counts;
 mod tls_files;
 mod tpp;

@@ -91,6 +91,10 @@ fn describe(program: &Program, notification: &Notification) -> (String, Value) {
             let message = json!({ "time_ns": time.as_ns(), "packet_in": bytes, "port": port.0 });
             ("packets to the CPU port".to_owned(), message)
         }
+        Notification::IntReport { report, time } => {
+            let bytes: String = report.iter().map(|byte| format!("{byte:02x}")).collect();
+            ("INT reports".to_owned(), json!({ "time_ns": time.as_ns(), "int_report": bytes }))
+        }
         Notification::IdleTimeout { table, entry, time } => {
             let table = &program.tables[*table];
             let named = table.keys.iter().filter(|key| key.kind != ir::MatchKind::Selector).zip(&entry.keys);

@@ -16,6 +16,7 @@ mod version;
 pub use description::V1Model;
 pub use jit::{Probe, ProbedPart};
 pub use switch::{
-    CPU_PORT, Config, DROP_PORT, EXECUTIONS_PER_SECOND, Executor, Image, KernelMemory, KernelPortCount, LoadError,
-    MAX_PORT, Path, PathCount, PathReason, Switch, TinySettings, WIDEST_PORT, drop_port, kernel_pipeline, max_port,
+    CPU_PORT, Config, DROP_PORT, EXECUTIONS_PER_SECOND, Executor, INT_MTU, Image, IntSettings, KernelMemory,
+    KernelPortCount, LoadError, MAX_PORT, Path, PathCount, PathReason, Switch, TinySettings, WIDEST_PORT, drop_port,
+    kernel_pipeline, max_port,
 };

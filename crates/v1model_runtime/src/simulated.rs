@@ -6,7 +6,7 @@ use std::sync::Arc;
 use elastic_switch::ElasticSwitch;
 use lab::sim::{Element, WriteRefusal};
 use resilient_switch::InBandSwitch;
-use switch::{Device, Frame, PacketSwitch, PortId, SwitchControl, Time};
+use switch::{Device, Frame, Notification, PacketSwitch, PortId, SwitchControl, Time};
 use v1model::Switch;
 
 /// The changes of entries in a scenario.
@@ -18,17 +18,41 @@ pub trait ScenarioWrites: Send + Sync {
     fn apply(&self, number: usize, switch: &mut dyn SwitchControl) -> Result<(), String>;
 }
 
-/// A switch without a controller. Its notifications are discarded; only the scenario changes its entries.
+/// Maximum number of INT reports that a switch keeps, and of their bytes.
+const MAX_REPORTS: usize = 1_000_000;
+const MAX_REPORT_BYTES: usize = 64 << 20;
+
+/// A switch without a controller. Its notifications are discarded, except INT reports; only the scenario changes its
+/// entries.
 pub struct Simulated<S> {
     /// The switch.
     pub switch: S,
     writes: Arc<dyn ScenarioWrites>,
+    /// The first INT reports.
+    reports: Vec<(Time, Vec<u8>)>,
+    report_bytes: usize,
+}
+
+impl<S> Simulated<S> {
+    fn new(switch: S, writes: Arc<dyn ScenarioWrites>) -> Simulated<S> {
+        Simulated { switch, writes, reports: Vec::new(), report_bytes: 0 }
+    }
+
+    fn keep(&mut self, notification: Notification) {
+        let Notification::IntReport { report, time } = notification else { return };
+        self.report_bytes += report.len();
+        if self.reports.len() < MAX_REPORTS && self.report_bytes <= MAX_REPORT_BYTES {
+            self.reports.push((time, report));
+        }
+    }
 }
 
 impl<S: PacketSwitch> Device for Simulated<S> {
     fn step(&mut self, now: Time, input: &mut Vec<Frame>, output: &mut Vec<Frame>) {
         self.switch.step(now, input, output);
-        drop(self.switch.take_notifications());
+        if self.switch.has_notifications() {
+            self.switch.take_notifications().into_iter().for_each(|notification| self.keep(notification));
+        }
     }
 
     fn next_event(&self) -> Option<Time> {
@@ -51,6 +75,10 @@ impl<S: PacketSwitch> Element for Simulated<S> {
         self.writes.apply(number, &mut self.switch).map_err(WriteRefusal::Rejected)
     }
 
+    fn int_reports(&self) -> &[(Time, Vec<u8>)] {
+        &self.reports
+    }
+
     fn as_any(&mut self) -> &mut dyn Any {
         self
     }
@@ -58,12 +86,12 @@ impl<S: PacketSwitch> Element for Simulated<S> {
 
 /// Boxes a switch: with replicated state, or without.
 pub fn in_band(switch: InBandSwitch<Switch>, writes: Arc<dyn ScenarioWrites>) -> Box<dyn Element> {
-    Box::new(Simulated { switch, writes })
+    Box::new(Simulated::new(switch, writes))
 }
 
 /// Boxes a switch with tables in the memory of servers.
 pub fn elastic(switch: ElasticSwitch<Switch>, writes: Arc<dyn ScenarioWrites>) -> Box<dyn Element> {
-    Box::new(Simulated { switch, writes })
+    Box::new(Simulated::new(switch, writes))
 }
 
 #[cfg(test)]

@@ -34,6 +34,7 @@ mod describe;
 pub mod ethernet;
 mod field;
 pub mod icmpv4;
+pub mod int;
 pub mod ipv4;
 pub mod ipv6;
 pub mod itch;

@@ -2,6 +2,7 @@
 
 mod entries;
 mod frontend;
+mod int;
 mod ir;
 mod p4runtime;
 mod packets;

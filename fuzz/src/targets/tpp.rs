@@ -1,6 +1,6 @@
 //! Tiny packet programs. As bytes: two processors agree, frames with them are described, located and reflected. As
-//! frames: the shim of a host inserts a program, and takes it out again. As text: findings that can be shown, or a
-//! program that disassembles to text with the same bytes.
+//! frames: the shim of a host inserts a program, and takes it out again; nodes add and remove INT. As text: findings
+//! that can be shown, or a program that disassembles to text with the same bytes.
 
 use std::net::Ipv4Addr;
 
@@ -12,7 +12,7 @@ use tpp::{AccessPolicy, AccessRights, ProgramVerdict, TinyProgram, assemble, che
 use wire::tpp::{Packet, Repr, Status};
 use wire::{ethernet, ipv4, udp};
 
-use super::{FuzzTarget, Reached};
+use super::{FuzzTarget, Reached, int};
 use crate::random::Random;
 use crate::worker;
 
@@ -69,7 +69,7 @@ impl TinyPrograms {
         let program = TinyProgram { repr: plain(program.repr), ..program };
         shim.add_tpp(PacketFilter::default(), &program, 1, 0).expect("it is neither done nor reflective");
         shim.expect_tpp(PacketFilter::default(), &program).expect("it is the first one");
-        TinyPrograms { map, inputs: texts.chain(programs).chain(frames()).collect(), shim, program }
+        TinyPrograms { map, inputs: texts.chain(programs).chain(frames()).chain(int::seeds()).collect(), shim, program }
     }
 
     /// Runs a program on several switches, and asserts that both processors agree.
@@ -180,6 +180,7 @@ impl FuzzTarget for TinyPrograms {
             assert!(place.start <= place.end && place.end <= input.len());
             wire::tpp::reflect(&mut input.to_vec(), place);
         }
+        int::run(input, &mut reached);
         self.assemble(&String::from_utf8_lossy(input), &mut reached);
         reached.list()
     }

@@ -1,7 +1,7 @@
 use diagnostics::{Diagnostics, SourceMap};
 
 use crate::generate::{NetworkKind, generate};
-use crate::topology::{Endpoint, Entries, Hold, Rate, Shape, Size, SwitchProgram, TinyAccess, Topology};
+use crate::topology::{Endpoint, Entries, Hold, IntRole, Rate, Shape, Size, SwitchProgram, TinyAccess, Topology};
 
 /// Reads a text; returns the topology and the rendered diagnostics.
 fn read(text: &str) -> (Option<Topology>, String) {
@@ -290,6 +290,18 @@ fn executions_of_tiny_packet_programs_are_limited_as_the_file_says() {
     assert!(findings.contains("`tpp_limit` must be an integer from 1 to 4294967295"), "{findings}");
     let (_, findings) = read(&GOOD.replacen("[defaults]", "[defaults]\ntpp_limit = 250", 1));
     assert!(findings.contains("`tpp_limit` has no effect without tpp"), "{findings}");
+}
+
+#[test]
+fn switches_have_the_role_in_int_that_the_file_says() {
+    let with = |role: &str| GOOD.replacen("[defaults]", &format!("[defaults]\nint = {role}"), 1);
+    assert_eq!(read(GOOD).0.expect("it is good").int, IntRole::Off);
+    for (text, role) in IntRole::WORDS {
+        let topology = read(&with(&format!("{text:?}"))).0.expect("it is good");
+        assert_eq!((topology.int, read(&crate::emit(&topology)).0.expect("it is good").int), (role, role));
+    }
+    let (_, findings) = read(&with("\"source\""));
+    assert!(findings.contains("`int` must be \"off\", \"transit\" or \"sink\", not \"source\""), "{findings}");
 }
 
 #[test]

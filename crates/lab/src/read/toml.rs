@@ -10,6 +10,7 @@
 //! hold = "piggyback"                # of the resilient switches; "local" if omitted
 //! tpp = "read"                      # tiny packet programs: "off" (the default), "read" or "write"
 //! tpp_limit = 1000                  # programs executed a second for each input port
+//! int = "sink"                      # INT: "off" (the default), "transit", or "sink" at the ports to hosts
 //!
 //! [hosts.h1]
 //! ip = "10.0.1.1/24"
@@ -50,8 +51,8 @@ use toml::de::DeTable;
 use super::document::{self, Reader};
 use super::{default_mac, field};
 use crate::topology::{
-    Delay, End, Endpoint, Entries, Hold, Host, Lease, Link, Node, Rate, Shape, Size, SwitchProgram, TinyAccess,
-    Topology, TopologySwitch,
+    Delay, End, Endpoint, Entries, Hold, Host, IntRole, Lease, Link, Node, Rate, Shape, Size, SwitchProgram,
+    TinyAccess, Topology, TopologySwitch,
 };
 
 /// The name of the built-in router in a file.
@@ -91,6 +92,7 @@ pub fn read(file: FileId, text: &str, max_port: u32, diagnostics: &mut Diagnosti
     let defaults = reader.defaults(top);
     (topology.lease, topology.shards) = (defaults.lease, defaults.shards);
     (topology.hold, topology.tpp, topology.tpp_limit) = (defaults.hold, defaults.tpp, defaults.tpp_limit);
+    topology.int = defaults.int;
     reader.hosts(top, &mut topology);
     reader.stores(top, &mut topology);
     reader.operator(top, &mut topology);
@@ -109,6 +111,7 @@ struct Defaults {
     hold: Hold,
     tpp: TinyAccess,
     tpp_limit: Option<u32>,
+    int: IntRole,
 }
 
 impl Reader<'_> {
@@ -123,9 +126,11 @@ impl Reader<'_> {
             hold: Hold::default(),
             tpp: TinyAccess::default(),
             tpp_limit: None,
+            int: IntRole::default(),
         };
         if let Some(table) = self.table(top, "defaults") {
-            let known = ["program", "entries", "p4runtime", "link", "lease", "shards", "hold", "tpp", "tpp_limit"];
+            let known =
+                ["program", "entries", "p4runtime", "link", "lease", "shards", "hold", "tpp", "tpp_limit", "int"];
             self.known(table, "`defaults`", &known);
             defaults.program = self.program(table).unwrap_or(defaults.program);
             defaults.entries = self.entries(table).unwrap_or(defaults.entries);
@@ -142,6 +147,7 @@ impl Reader<'_> {
             if let Some((_, span)) = self.get(table, "tpp_limit").filter(|_| defaults.tpp == TinyAccess::Off) {
                 self.wrong(span, "`tpp_limit` has no effect without tpp = \"read\" or \"write\"");
             }
+            defaults.int = self.word(table, "int", &IntRole::WORDS).unwrap_or(defaults.int);
             if let Some(link) = self.table(table, "link") {
                 self.known(link, "a link", &LINK_KEYS);
                 defaults.shape = self.shape(link, defaults.shape);

@@ -3,6 +3,7 @@
 mod counts;
 mod expect;
 mod faults;
+mod int;
 mod kinds;
 mod limits;
 mod minion;
@@ -29,6 +30,7 @@ use crate::topology::{Delay, End, Node, Topology};
 pub use crate::sim::CongestionControl;
 pub use counts::{CountResult, LinkCardinality};
 pub use expect::{Expectation, Quantity, Statistic, Unmet, unmet};
+pub use int::{IntPacket, IntResult};
 pub use minion::{Minion, MinionPacket, MinionResult};
 pub use path::{PathPolicy, PathRecord, switch_names};
 pub use read::read;
@@ -76,6 +78,8 @@ pub struct Traffic {
     pub ecn: Option<Law>,
     /// Tiny packet program in the packets of the senders.
     pub minion: Option<Minion>,
+    /// Bitmap of the INT instructions in the packets of the senders.
+    pub int: Option<u16>,
     /// Kind of traffic and its parameters.
     pub kind: TrafficKind,
     /// Location in the file.
@@ -280,6 +284,7 @@ impl Scenario {
             address: None,
             ecn: None,
             minion: None,
+            int: None,
             kind: TrafficKind::Ping { count: 5, interval: Delay::from_ms(100) },
             span: Span::default(),
         };

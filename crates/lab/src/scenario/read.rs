@@ -319,6 +319,7 @@ impl Reader<'_> {
         let ecn = self.ecn(table);
         let address = self.behind(table);
         let minion = self.minion(table);
+        let int = self.int(table);
         let from = self.hosts_of(table, "from", topology);
         if from.is_none() {
             self.wrong(span, "traffic needs senders: from = \"h1\"");
@@ -339,7 +340,7 @@ impl Reader<'_> {
         if stop <= start {
             self.wrong(span, format!("`{name}` stops before it starts"));
         }
-        Some(Traffic { name, pairs, start, stop, address, ecn, minion, kind, span })
+        Some(Traffic { name, pairs, start, stop, address, ecn, minion, int, kind, span })
     }
 
     /// Returns each sender with its receivers.

@@ -9,7 +9,7 @@ use tpp::rcp::RcpCounts;
 
 use super::expect::{self, Unmet};
 use super::run::{At, Part, Run, port};
-use super::{MinionResult, Scenario, TrafficKind, minion};
+use super::{IntResult, MinionResult, Scenario, TrafficKind, int, minion};
 use crate::sim::traffic::{
     CongaSender, Measured, Measurement, Ping, ProbeSender, ProbeSink, ProgramSender, RcpSender, Reading, Replay,
     RequestClient, TcpFlows, TcpSink, UdpSender, UdpSink,
@@ -62,6 +62,8 @@ pub struct FlowResult {
     pub values: Vec<Values>,
     /// Its tiny packet programs; only per traffic, not per pair.
     pub minion: Option<MinionResult>,
+    /// Its INT headers; only per traffic, not per pair.
+    pub int: Option<IntResult>,
     /// The controllers of RCP* flows; only per traffic, not per pair.
     pub rcp: Option<RcpResult>,
     /// The balancers of flows over several paths; only per traffic, not per pair.
@@ -199,6 +201,7 @@ pub fn of(run: &Run, topology: &Topology, scenario: &Scenario) -> Results {
                 marks: Marks::default(),
                 values: Vec::new(),
                 minion: None,
+                int: None,
                 rcp: None,
                 conga: None,
             });
@@ -216,9 +219,10 @@ pub fn of(run: &Run, topology: &Topology, scenario: &Scenario) -> Results {
         let marks = marks(run, number, &parts);
         let values = values(run, described.kind.readings(), &parts);
         let minion = minion::result(run, topology, described, &parts);
+        let int = int::result(run, topology, described, &parts);
         let (name, measured) = (described.name.clone(), all);
         let (rcp, conga) = (rcp(run, &parts), conga(run, &parts));
-        traffic.push(FlowResult { name, from, to, unit, measured, marks, values, minion, rcp, conga });
+        traffic.push(FlowResult { name, from, to, unit, measured, marks, values, minion, int, rcp, conga });
     }
     let mut links: Vec<LinkResult> =
         run.simulation.links().map(|(from, to, stats)| LinkResult { from, to, stats }).collect();

@@ -8,7 +8,7 @@ use tpp::rcp::RcpSettings;
 use tpp::shim::PacketFilter;
 
 use super::results::{self, Results};
-use super::{Scenario, ScenarioFiles, Traffic, TrafficKind};
+use super::{Scenario, ScenarioFiles, Traffic, TrafficKind, int};
 use crate::sim::traffic::{
     CongaSender, FlowPattern, Pattern, Ping, ProbeSender, ProbeSink, ProgramCollector, ProgramEcho, ProgramSender,
     RcpSender, Replay, RequestClient, RequestServer, TcpFlows, TcpSender, TcpSink, UdpSender, UdpSink, WINDOW,
@@ -188,6 +188,9 @@ impl Hosts {
                 let (filter, collectors) = (None, Vec::new());
                 let mut part = Part { traffic: number, from: *from, to, sender, receivers, flow, filter, collectors };
                 hosts.minion(traffic, &mut part, files);
+                if let Some(instructions) = traffic.int {
+                    hosts.stacks[*from].int.add(port, int::header(instructions));
+                }
                 hosts.parts.push(part);
             };
             match &traffic.kind {

@@ -11,6 +11,7 @@ use crate::topology::{Delay, Rate, Shape, Topology};
 
 mod fair_rates;
 mod flowlets;
+mod int;
 mod minions;
 mod refused;
 

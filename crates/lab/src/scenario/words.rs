@@ -11,7 +11,7 @@ const ALL: [&str; 4] = ["name", "kind", "from", "start"];
 
 /// Additional keys of each kind.
 const KINDS: [(&str, &[&str]); 10] = [
-    ("udp", &["to", "stop", "rate", "size", "timing", "on", "off", "address", "ecn", "minion"]),
+    ("udp", &["to", "stop", "rate", "size", "timing", "on", "off", "address", "ecn", "minion", "int"]),
     ("tcp", &["to", "bytes", "control", "window", "address", "ecn", "minion"]),
     ("flows", &["to", "stop", "rate", "sizes", "control", "address", "ecn", "minion"]),
     ("requests", &["to", "stop", "request", "response", "think", "control", "address", "ecn", "minion"]),

@@ -23,6 +23,11 @@ pub trait Element: Device + Send {
         Err(WriteRefusal::NoEntries)
     }
 
+    /// Returns the reports of the switch's INT sinks, with their times, the oldest first.
+    fn int_reports(&self) -> &[(Time, Vec<u8>)] {
+        &[]
+    }
+
     /// Returns the switch itself, for callers that know its concrete type.
     fn as_any(&mut self) -> &mut dyn Any;
 }

@@ -22,6 +22,7 @@ mod element;
 mod event;
 mod fault;
 mod host;
+mod int;
 mod link;
 mod neighbours;
 mod node;
@@ -40,6 +41,7 @@ pub use capture::{Capture, Way};
 pub use element::{Element, MakeElement, WriteRefusal};
 pub use fault::Fault;
 pub use host::{Host, HostProgram};
+pub use int::{IntCounts, IntSource};
 pub use link::{Cable, LinkStats};
 pub use series::Sample;
 pub use stack::{App, Io, Stack};
@@ -193,6 +195,15 @@ impl Simulation {
     /// Returns the time up to which every event has happened.
     pub fn now(&self) -> Time {
         self.now
+    }
+
+    /// Returns the reports of INT sinks that the switches have kept, with their times.
+    pub fn int_reports(&self) -> impl Iterator<Item = (Time, &[u8])> {
+        let elements = self.nodes.iter().filter_map(|node| match &node.kind {
+            NodeKind::Switch { element, .. } => Some(element),
+            NodeKind::Host(_) => None,
+        });
+        elements.flat_map(|element| element.int_reports()).map(|(at, report)| (*at, &report[..]))
     }
 
     /// Returns the counters so far.

@@ -11,6 +11,7 @@ use switch::Time;
 use tpp::shim::{CollectedProgram, Shim};
 
 use super::host::{Host, HostProgram};
+use super::int::IntSource;
 use super::neighbours::{Neighbours, Received};
 use super::transport::Transport;
 use crate::random::Random;
@@ -72,6 +73,8 @@ pub struct Stack {
     pub transport: Transport,
     /// Inserts tiny packet programs into packets, and takes them out again.
     pub shim: Shim,
+    /// Adds INT headers to packets.
+    pub int: IntSource,
 }
 
 /// What arrived at a host, other than packets for its stack.
@@ -97,7 +100,7 @@ impl Stack {
     /// Creates a stack for a link with this MTU, in bytes of an IP packet.
     pub fn new(mtu: u32) -> Stack {
         let (transport, mtu) = (Transport::new(mtu), mtu as usize);
-        Stack { mtu, apps: Vec::new(), running: None, transport, shim: Shim::new(mtu) }
+        Stack { mtu, apps: Vec::new(), running: None, transport, shim: Shim::new(mtu), int: IntSource::new(mtu) }
     }
 
     /// Adds an application.
@@ -141,6 +144,7 @@ impl Stack {
         }
         let (packets, again) = self.transport.poll(now.as_ns());
         packets.into_iter().for_each(|packet| neighbours.send(host, packet));
+        host.out.iter_mut().for_each(|frame| self.int.sent(frame));
         host.send_through(&mut self.shim);
         raw.into_iter().for_each(|frame| host.send(frame));
         let asking = neighbours.poll(host);

@@ -30,6 +30,8 @@ pub struct Topology {
     /// Maximum number of tiny packet programs that a switch executes a second for the packets of each port, if the
     /// file gives one.
     pub tpp_limit: Option<u32>,
+    /// The role of the switches in an INT domain.
+    pub int: IntRole,
     /// Configured length of each chain, if there is an operator. Other stores are spares.
     pub chain: Option<usize>,
 }
@@ -75,6 +77,24 @@ impl TinyAccess {
     /// The words for them in a file.
     pub const WORDS: [(&str, TinyAccess); 3] =
         [("off", TinyAccess::Off), ("read", TinyAccess::Read), ("write", TinyAccess::Write)];
+}
+
+/// The role of the switches in an INT domain. Its packets have the default marker.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum IntRole {
+    /// Packets with INT are ordinary packets.
+    #[default]
+    Off,
+    /// The switches add their metadata, and hosts get packets with INT.
+    Transit,
+    /// The switches also take INT off packets to hosts, and report it.
+    Sink,
+}
+
+impl IntRole {
+    /// The words for them in a file.
+    pub const WORDS: [(&str, IntRole); 3] =
+        [("off", IntRole::Off), ("transit", IntRole::Transit), ("sink", IntRole::Sink)];
 }
 
 /// A machine at the edge. It has one interface, `eth0`.

@@ -29,6 +29,7 @@ pub fn results(
             marks: Default::default(),
             values,
             minion: None,
+            int: None,
             rcp: None,
             conga: None,
         };

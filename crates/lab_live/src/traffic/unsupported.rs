@@ -25,6 +25,10 @@ pub fn check_supported(scenario: &Scenario, topology: &Topology, is_isolated: bo
             let help = "use `lab up` and `triplane tpp ping`, or simulate the scenario with `lab sim`";
             refuse(traffic.span, format!("`{}`: tiny packet programs cannot be sent", traffic.name), help);
         }
+        if traffic.int.is_some() {
+            let help = "simulate the scenario with `lab sim`, or send packets with INT to the switches yourself";
+            refuse(traffic.span, format!("`{}`: INT headers cannot be added", traffic.name), help);
+        }
     }
     for write in &scenario.writes {
         let help = "use a controller or `triplane ctl` (`lab up --p4runtime`), or simulate the scenario with `lab sim`";

@@ -54,6 +54,8 @@ impl Server {
                         idle.push(v1::TableEntry { meter_config: None, ..entry });
                     }
                 }
+                // P4Runtime has no message for it; its receiver is a collector.
+                Notification::IntReport { .. } => {}
             }
         }
         if idle.is_empty() {

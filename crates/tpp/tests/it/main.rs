@@ -3,5 +3,6 @@
 mod dissector;
 mod execution;
 mod executor;
+mod int;
 mod language;
 mod probe;

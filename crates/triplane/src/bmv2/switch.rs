@@ -260,9 +260,7 @@ fn to_run(tool: Tool, args: SwitchArgs, output: &Output) -> Result<RunArgs, Fail
         socket: None,
         store: None,
         switch: None,
-        tpp: None,
-        tpp_writes: false,
-        tpp_limit: v1model::EXECUTIONS_PER_SECOND,
+        telemetry: crate::telemetry::TelemetryArgs::default(),
         show_privileges: false,
         json: false,
         profile: RunProfile::Bmv2 {

@@ -12,7 +12,7 @@ use ports::{Port, PortError, PortKind, PortSpec, RecordedPort};
 use resilient_store::RowsSocket;
 use runtime::{Hook, PortDrivers, RunConfig, RunReport};
 use switch::{PacketSwitch, PortId, Takeover};
-use v1model::{Config, Executor, Switch, TinySettings};
+use v1model::{Config, Executor, Switch};
 use v1model_runtime::hooks;
 
 use crate::cli::{RunArgs, RunProfile};
@@ -45,6 +45,7 @@ pub fn run(args: &RunArgs, output: &Output) -> Result<(), Failure> {
     }
     check_store(args, is_offline, is_placeholder)?;
     check_memory(args, &specs, is_offline, is_placeholder)?;
+    args.telemetry.check(&specs)?;
     let is_checked = !is_placeholder;
     let mut switch = build_switch(args, &specs, program, is_checked, output)?;
     let is_restored = state.as_ref().is_some_and(|state| state.committed().is_some());
@@ -56,6 +57,7 @@ pub fn run(args: &RunArgs, output: &Output) -> Result<(), Failure> {
     }
     let log = Arc::new(args.messages.as_deref().map_or_else(|| Ok(MessageLog::default()), MessageLog::to_file)?);
     let mut config = RunConfig { workers, limit, sinks: vec![log.clone()], ..RunConfig::new(switch, ports) };
+    config.sinks.extend(args.telemetry.reports()?);
     let in_kernel = (args.kernel, kernel_obstacle(args));
     let source = ProgramSource { is_placeholder, may_change: is_served };
     let in_kernel = kernel::attach(in_kernel, &specs, source, &mut config, output)?;
@@ -195,10 +197,8 @@ fn build_switch(
         cpu_port: args.profile.has_cpu_port().then_some(PortId(args.control.cpu_port)),
         seed: args.seed,
         executor: if args.interpret { Executor::Interpreter } else { Executor::Auto },
-        tiny_programs: args.tpp.map(|number| TinySettings {
-            executions_per_second: args.tpp_limit,
-            ..TinySettings::new(number, args.tpp_writes)
-        }),
+        tiny_programs: args.telemetry.tiny_programs(),
+        int: args.telemetry.int(),
         ..Config::default()
     };
     if is_checked {
@@ -270,7 +270,8 @@ fn apply_entries(
 /// Returns the reason why no packet of the run may be processed in the kernel.
 fn kernel_obstacle(args: &RunArgs) -> Option<&'static str> {
     let obstacles = [
-        (args.tpp.is_some(), "--tpp executes tiny packet programs, which only the switch can do"),
+        (args.telemetry.int.is_some(), "--int adds metadata to packets, which only the switch can do"),
+        (args.telemetry.tpp.is_some(), "--tpp executes tiny packet programs, which only the switch can do"),
         (args.store.is_some(), "--store replicates state, which only the switch can do"),
         (!args.memory.is_empty(), "--memory keeps tables on memory servers, which only the switch can query"),
         (args.interpret, "--interpret asks for the interpreter"),

@@ -5,6 +5,7 @@
 //! namespaces and real links.
 
 pub mod args;
+mod int;
 mod link_counts;
 mod live;
 mod members;

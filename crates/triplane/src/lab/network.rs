@@ -229,7 +229,8 @@ impl Network {
         let seed = seed.wrapping_mul(1_000_003).wrapping_add(at as u64);
         let number = u32::try_from(at + 1).expect("a topology has at most 20,000 nodes");
         let tiny_programs = super::tiny::settings(&self.topology, number);
-        Config { seed, tiny_programs, ..self.switches[&at].config.clone() }
+        let int = super::tiny::int_settings(&self.topology, at, number);
+        Config { seed, tiny_programs, int, ..self.switches[&at].config.clone() }
     }
 
     /// Connects a switch to its links. Frames queue for the links inside the switch, where programs can read the queue

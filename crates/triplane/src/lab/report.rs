@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use switch::DropReason;
 
 use super::network::Network;
-use super::{link_counts, minions};
+use super::{int, link_counts, minions};
 use crate::output::{aligned, duration, grouped, three_digits};
 use crate::tiny_counts::TinyCounts;
 
@@ -37,6 +37,7 @@ pub fn text(network: &Network, results: &Results, seed: u64, took: Duration) -> 
     }
     text.push_str(&values(&results.traffic));
     text.push_str(&minions::text(&network.topology, results));
+    text.push_str(&int::text(results));
     text.push_str(&link_counts::text(&network.topology, results));
     text.push_str(&minions::flowlets(&network.topology, results));
     text.push_str(&links(&network.topology, results));
@@ -345,6 +346,9 @@ pub fn json(topology: &Topology, results: &Results, seed: u64) -> Value {
                 (values.name.clone(), points.collect::<Value>())
             });
             value["values"] = read.collect();
+        }
+        if let Some(found) = &result.int {
+            value["int"] = int::json(topology, found);
         }
         if let Some(minion) = &result.minion {
             value["minion"] = minions::json(topology, minion);

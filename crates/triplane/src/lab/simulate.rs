@@ -23,7 +23,7 @@ use super::simulated_operator::SimulatedOperator;
 use super::simulated_store::SimulatedStore;
 use super::timeline::{Timeline, TimelineRecorder};
 use super::writes::{self, Writes};
-use super::{minions, plot, remote_tables, report, series, tables, timeline_svg};
+use super::{int, minions, plot, remote_tables, report, series, tables, timeline_svg};
 use crate::load;
 use crate::output::{Failure, Output, counted};
 use crate::progress::Progress;
@@ -41,6 +41,7 @@ pub fn run(args: &SimArgs, output: &Output) -> Result<(), Failure> {
     let replays = replays(args.scenario.as_deref(), &scenario, &map, output)?;
     let programs = minions::programs(args.scenario.as_deref(), &scenario, &map, output)?;
     minions::warn_of_idle(&network.topology, &scenario, output);
+    int::warn_of_missing_sinks(&network.topology, &scenario, output);
     let files = ScenarioFiles { replays, programs };
     let seed = args.seed.unwrap_or(scenario.seed);
     let played = Played { network, scenario, writes: Arc::new(writes), files };

@@ -12,6 +12,8 @@ mod examples;
 mod fair_rates;
 mod flow_sketch;
 mod flowlets;
+mod int;
+mod int_transit;
 mod kept_arrays;
 mod lab;
 mod lab_live;

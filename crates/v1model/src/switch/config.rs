@@ -4,7 +4,7 @@ use ir::Program;
 use switch::PortId;
 
 use super::layout::LoadError;
-use super::tiny::TinySettings;
+use super::tiny::{IntSettings, TinySettings};
 
 /// The port that means "drop" where ports have nine bits, as in the shipped `v1model.p4`.
 pub const DROP_PORT: u32 = 511;
@@ -45,6 +45,8 @@ pub struct Config {
     pub executor: Executor,
     /// The settings of tiny packet programs, if they are executed. It can be changed later.
     pub tiny_programs: Option<TinySettings>,
+    /// The settings of a node of an INT domain, if the switch is one. It can be changed later.
+    pub int: Option<IntSettings>,
 }
 
 /// The executor of a program. Traces are always interpreted.
@@ -74,6 +76,7 @@ impl Default for Config {
             max_notifications: 65_536,
             executor: Executor::default(),
             tiny_programs: None,
+            int: None,
         }
     }
 }

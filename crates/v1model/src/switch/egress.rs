@@ -194,6 +194,9 @@ impl Switch {
         let to_controller = self.config.cpu_port == Some(port);
         let tiny = packet.tiny.take().filter(|_| !to_controller);
         if let Some(tiny) = &tiny {
+            if !self.run_int(tiny, packet.ingress_port, &mut data, leaving) {
+                return self.drop_at_port(packet, DropReason::IntDiscard, port, recorder);
+            }
             tiny.put_back(&mut data);
         }
         if let Some(reason) = self.obstacle(port, data.len()) {

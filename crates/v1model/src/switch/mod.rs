@@ -63,7 +63,7 @@ pub use image::Image;
 pub use kernel::{KernelMemory, KernelPortCount, kernel_pipeline};
 pub use layout::LoadError;
 pub use paths::{Path, PathCount, PathReason};
-pub use tiny::{EXECUTIONS_PER_SECOND, TinySettings};
+pub use tiny::{EXECUTIONS_PER_SECOND, INT_MTU, IntSettings, TinySettings};
 
 use idle::Idle;
 use layout::Layout;
@@ -114,7 +114,7 @@ pub struct Switch {
     role: workers::WorkerRole,
     /// Packets and outputs that wait for rows, if these are under ownership.
     rows: Option<Box<RowQueues>>,
-    /// Tiny packet programs, if they are executed.
+    /// Tiny packet programs and INT, if either is on.
     tiny: Option<Box<tiny::TinyPrograms>>,
     /// The program in the kernel, if it runs there.
     kernel: Option<Box<kernel::KernelLink>>,
@@ -169,7 +169,6 @@ impl Switch {
         for (port, bps) in config.bandwidths.iter().filter(|(port, _)| ports.contains(*port)) {
             queues.set_port_bandwidth(*port, Some(*bps));
         }
-        let tiny_programs = config.tiny_programs.clone();
         let mut switch = Switch {
             idle: Idle::new(&program),
             objects,
@@ -201,7 +200,7 @@ impl Switch {
             program,
             config,
         };
-        switch.set_tiny_programs(tiny_programs);
+        switch.prepare_tiny();
         Ok(switch)
     }
 

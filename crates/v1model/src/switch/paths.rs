@@ -41,7 +41,7 @@ pub enum PathReason {
     PortDown,
     /// The frame is shorter or longer than the switch accepts.
     FrameLength,
-    /// The packet has a tiny packet program.
+    /// The packet has a tiny packet program or INT.
     TinyProgram,
     /// The program cloned the packet.
     Cloned,
@@ -69,7 +69,7 @@ impl fmt::Display for PathReason {
             PathReason::Stopped => "an assert or assume was false, or a loop did not end",
             PathReason::Interpreted => "the interpreter runs the program",
             PathReason::PortDown => "the ingress port is down",
-            PathReason::TinyProgram => "the packet has a tiny packet program",
+            PathReason::TinyProgram => "the packet has a tiny packet program or INT",
             PathReason::FrameLength => "the frame is shorter or longer than the switch accepts",
             PathReason::Cloned => "the program called clone",
             PathReason::Resubmitted => "the program called resubmit",

@@ -3,7 +3,7 @@
 //! A transparent program is taken out of a received frame, so that the P4 program sees the ordinary packet, and put
 //! back when a copy leaves. It is then executed, as are standalone programs: once per copy, after the switch has
 //! counted the frame, and never for drops, recirculation or resubmission. Frames with programs are copied into memory
-//! of the switch; the path of other frames does not change.
+//! of the switch; the path of other frames does not change. Packets with INT take the same way ([`int`]).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,16 +14,20 @@ use tpp::map::{Namespace, row_of};
 use tpp::{AccessRights, Execution, ProgramVerdict, Tcpu};
 use wire::checksum;
 use wire::tpp as wire_format;
+use wire::tpp::ProgramPlace;
 
 use super::Switch;
 use super::packet::{Leaving, Packet};
 
 mod entry_notes;
+mod int;
 mod limit;
 mod memory;
 mod offset;
 
 use entry_notes::{MatchedEntry, reads_entries};
+pub use int::{INT_MTU, IntSettings};
+use int::{IntHop, IntStats};
 use limit::{ExecutionRate, TokenBucket};
 use memory::PacketMemory;
 
@@ -59,10 +63,15 @@ impl TinySettings {
     }
 }
 
-/// The state of a switch for tiny packet programs.
+/// The state of a switch for tiny packet programs and INT.
 #[derive(Clone, Debug)]
 pub(super) struct TinyPrograms {
-    settings: TinySettings,
+    /// `Switch:ID`.
+    switch_id: u32,
+    /// The rights of programs; `None` if they are not executed.
+    rights: Option<AccessRights>,
+    /// The node of an INT domain, if the switch is one.
+    int: Option<IntHop>,
     rate: ExecutionRate,
     /// Rate of packets that are interpreted.
     interpreted_rate: ExecutionRate,
@@ -82,6 +91,8 @@ struct TinyPort {
     interpreted: Arc<TokenBucket>,
     /// Programs of packets from this port.
     programs: ProgramStats,
+    /// Packets with INT from this port, if the switch is a node.
+    int: Option<IntStats>,
     tx: [Stat; 2],
     rx: [Stat; 2],
     /// Packets and bytes that the driver could not send.
@@ -100,7 +111,7 @@ struct QueueStats {
 
 impl TinyPort {
     /// Registers the counters of the port with this index.
-    fn new(registry: &mut Registry, at: usize, id: PortId) -> TinyPort {
+    fn new(registry: &mut Registry, at: usize, id: PortId, has_int: bool) -> TinyPort {
         let mut stat = |(namespace, name), queue: usize| {
             let (port, queue) = (id.to_string(), queue.to_string());
             let name = row_of(namespace, name).registry.replace("{queue}", &queue);
@@ -116,11 +127,13 @@ impl TinyPort {
         let mut count = |result: &str| registry.register(format!("port.{id}.tpp.{result}"));
         let programs =
             ProgramStats { executed: count("executed"), refused: count("refused"), limited: count("limited") };
+        let int = has_int.then(|| IntStats::new(registry, id));
         TinyPort {
             first_word: (at + 1) * APPLICATION_WORDS,
             bucket: Arc::default(),
             interpreted: Arc::default(),
             programs,
+            int,
             tx,
             rx,
             errors,
@@ -158,6 +171,8 @@ pub(super) struct TinyPacket {
     program: Vec<u8>,
     /// Number of VLAN tags that followed it.
     tags_behind: usize,
+    /// Whether the packet arrived with the marker of INT.
+    has_int: bool,
     /// The Ethernet addresses of the frame that arrived: destination, source.
     ethernet: [[u8; 6]; 2],
     arrived: Time,
@@ -181,32 +196,53 @@ impl Switch {
     /// Sets whether tiny packet programs are executed, and with which rights. Without settings, frames with programs
     /// are ordinary frames. Words of applications start at 0.
     pub fn set_tiny_programs(&mut self, settings: Option<TinySettings>) {
-        self.config.tiny_programs.clone_from(&settings);
-        self.tiny = settings.map(|settings| {
-            let ids = self.ports.ids().enumerate();
-            let ports: BTreeMap<_, _> = ids.map(|(at, id)| (id, TinyPort::new(&mut self.registry, at, id))).collect();
+        self.config.tiny_programs = settings;
+        self.prepare_tiny();
+    }
+
+    /// Sets whether the switch is a node of an INT domain. Without settings, packets with INT are ordinary packets.
+    /// Words of applications start at 0.
+    pub fn set_int(&mut self, settings: Option<IntSettings>) {
+        self.config.int = settings;
+        self.prepare_tiny();
+    }
+
+    /// Makes the state for the settings of the configuration.
+    pub(super) fn prepare_tiny(&mut self) {
+        let (programs, int) = (self.config.tiny_programs.clone(), self.config.int.clone());
+        let numbers = programs.as_ref().map(|it| it.switch_id).or(int.as_ref().map(|it| it.node_id));
+        self.tiny = numbers.map(|switch_id| {
+            let (registry, ids) = (&mut self.registry, self.ports.ids().enumerate());
+            let port = |(at, id)| (id, TinyPort::new(registry, at, id, int.is_some()));
+            let ports: BTreeMap<_, _> = ids.map(port).collect();
             let words = (0..(ports.len() + 1) * APPLICATION_WORDS).map(|_| AtomicU32::new(0)).collect();
-            let per_second = settings.executions_per_second;
+            let per_second = programs.as_ref().map_or(EXECUTIONS_PER_SECOND, |it| it.executions_per_second);
             let rate = ExecutionRate::new(per_second);
             let interpreted_rate = ExecutionRate::new(per_second.min(INTERPRETED_PER_SECOND));
-            Box::new(TinyPrograms { settings, rate, interpreted_rate, words, ports })
+            let (rights, int) = (programs.map(|it| it.rights), int.map(IntHop::new));
+            Box::new(TinyPrograms { switch_id, rights, int, rate, interpreted_rate, words, ports })
         });
     }
 
-    /// Whether a frame has a program that this switch executes.
+    /// Whether a frame has a program that this switch executes, or INT.
     #[inline]
     pub(super) fn has_tiny_program(&self, frame: &[u8]) -> bool {
-        self.tiny.is_some() && wire_format::find(frame).is_some()
+        self.tiny.as_deref().is_some_and(|tiny| tiny.program_place(frame).is_some() || tiny.has_int(frame))
     }
 
     /// Takes the program out of a received frame.
     pub(super) fn peel(&self, data: &mut Vec<u8>, port: PortId, now: Time) -> Option<Box<TinyPacket>> {
-        let programs = self.tiny.as_ref()?;
-        let place = wire_format::find(data)?;
+        let programs = self.tiny.as_deref()?;
+        let place = programs.program_place(data);
+        let has_int = place.is_none() && programs.has_int(data);
+        if place.is_none() && !has_int {
+            return None;
+        }
         let (destination, rest) = data.split_first_chunk()?;
-        let ethernet = [*destination, *rest.first_chunk()?];
-        let mut tiny =
-            TinyPacket { program: Vec::new(), tags_behind: 0, ethernet, arrived: now, queued: None, matched: None };
+        let (ethernet, program) = ([*destination, *rest.first_chunk()?], Vec::new());
+        let (arrived, queued, matched) = (now, None, None);
+        let mut tiny = TinyPacket { program, tags_behind: 0, has_int, ethernet, arrived, queued, matched };
+        let Some(place) = place else { return Some(Box::new(tiny)) };
         // Packets that the P4 program drops take no token of executions.
         let rate = programs.interpreted_rate;
         let may_run = || programs.ports.get(&port).is_some_and(|from| from.interpreted.take(now, rate));
@@ -223,6 +259,7 @@ impl Switch {
             data.drain(place.start..end);
             tiny.tags_behind = wire_format::count_tags(data, place.start);
         }
+        tiny.has_int = programs.has_int(data);
         Some(Box::new(tiny))
     }
 
@@ -258,7 +295,8 @@ impl Switch {
     /// Executes the program of a frame that leaves, unless the limit of its input port is reached. Returns the port to
     /// which it is sent.
     pub(super) fn run_tiny(&mut self, packet: &TinyPacket, input: PortId, data: &mut [u8], leaving: Leaving) -> PortId {
-        let Some(place) = wire_format::find(data) else { return leaving.port };
+        let place = self.tiny.as_deref().and_then(|tiny| tiny.program_place(data));
+        let Some(place) = place else { return leaving.port };
         let length = data.len();
         let program = &mut data[place.start..place.end];
         let Some(execution) = self.execute_tiny(packet, input, program, length, leaving) else { return leaving.port };
@@ -272,6 +310,30 @@ impl Switch {
         self.ports.take_back_tx(&mut self.registry, leaving.port, 1, length as u64);
         self.ports.count_tx(&mut self.registry, input, length);
         input
+    }
+
+    /// Returns the memory of the switch as a packet of `length` bytes sees it when it leaves.
+    fn packet_memory<'a>(
+        &'a self,
+        programs: &'a TinyPrograms,
+        packet: &'a TinyPacket,
+        input: PortId,
+        length: usize,
+        leaving: Leaving,
+    ) -> PacketMemory<'a> {
+        PacketMemory {
+            programs,
+            registry: &self.registry,
+            ports: &self.ports,
+            queues: &self.queues,
+            objects: &self.objects,
+            tables: &self.program.tables,
+            has_all_counts: !self.role.is_shared(),
+            packet,
+            input,
+            leaving,
+            length,
+        }
     }
 
     /// Executes a program and counts it. Returns `None` if it is beyond the limit.
@@ -289,24 +351,26 @@ impl Switch {
             self.registry.add(counts.limited, 1);
             return None;
         }
-        let mut memory = PacketMemory {
-            programs,
-            registry: &self.registry,
-            ports: &self.ports,
-            queues: &self.queues,
-            objects: &self.objects,
-            tables: &self.program.tables,
-            has_all_counts: !self.role.is_shared(),
-            packet,
-            input,
-            leaving,
-            length,
-        };
-        let execution = Tcpu::execute(program, &mut memory, &programs.settings.rights);
+        let mut memory = self.packet_memory(programs, packet, input, length, leaving);
+        let execution = Tcpu::execute(program, &mut memory, programs.rights.as_ref()?);
         if let Some(count) = counts.of(execution.verdict) {
             self.registry.add(count, 1);
         }
         Some(execution)
+    }
+}
+
+impl TinyPrograms {
+    /// Returns the place of a program that this switch executes.
+    #[inline]
+    fn program_place(&self, frame: &[u8]) -> Option<ProgramPlace> {
+        self.rights.as_ref().and_then(|_| wire_format::find(frame))
+    }
+
+    /// Whether a frame has the marker of INT and this switch is a node.
+    #[inline]
+    fn has_int(&self, frame: &[u8]) -> bool {
+        self.int.as_ref().is_some_and(|hop| hop.node.is_marked(frame))
     }
 }
 

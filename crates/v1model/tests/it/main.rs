@@ -10,6 +10,7 @@ mod rows;
 mod stories;
 mod tiny;
 mod tiny_entries;
+mod tiny_int;
 mod tiny_limits;
 mod tiny_rows;
 mod tiny_tags;

@@ -109,6 +109,7 @@ impl StoryRunner {
                     writeln!(text, "digest {} {}", digest.name, fields.join(" "))
                 }
                 Notification::PacketIn { data, .. } => writeln!(text, "packet-in {}", hex(&data)),
+                Notification::IntReport { report, .. } => writeln!(text, "int-report {}", hex(&report)),
                 Notification::IdleTimeout { table, .. } => writeln!(text, "idle {}", program.tables[table].name),
             };
         }

@@ -54,7 +54,7 @@ pub fn find_echo(frame: &[u8]) -> Option<ProgramPlace> {
 }
 
 /// Returns the EtherType after at most four VLAN tags, and the offset of what follows it, in bytes.
-fn after_tags(frame: &[u8]) -> Option<(u16, usize)> {
+pub(crate) fn after_tags(frame: &[u8]) -> Option<(u16, usize)> {
     let mut start = ethernet::HEADER_LEN;
     for _ in 0..=MAX_TAGS {
         frame.get(start - 2..start)?;

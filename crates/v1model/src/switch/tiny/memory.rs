@@ -44,7 +44,7 @@ impl PacketMemory<'_> {
 
     fn of_switch(&self, offset: u16) -> Option<u64> {
         Some(match offset {
-            offset::SWITCH_ID => self.programs.settings.switch_id.into(),
+            offset::SWITCH_ID => self.programs.switch_id.into(),
             offset::SWITCH_VERSION => self.objects.version().into(),
             offset::SWITCH_CLOCK => self.leaving.at.as_ns(),
             offset::SWITCH_CLOCK_FREQUENCY => 1_000_000_000,

@@ -1,0 +1,55 @@
+//! Shows what INT sinks of a simulated network have reported.
+
+use lab::scenario::{IntResult, Results, Scenario};
+use lab::{IntRole, Topology};
+use serde_json::{Value, json};
+
+use crate::output::{Output, aligned, grouped, three_digits};
+
+/// Says so if no switch reports the INT headers of a scenario.
+pub fn warn_of_missing_sinks(topology: &Topology, scenario: &Scenario, output: &Output) {
+    if topology.int != IntRole::Sink && scenario.traffic.iter().any(|traffic| traffic.int.is_some()) {
+        output.note("no switch takes INT off and reports it: add int = \"sink\" below [defaults] of the topology");
+    }
+}
+
+/// Formats the metadata that sinks reported, by traffic and hop.
+pub fn text(results: &Results) -> String {
+    let mut rows = vec![["INT", "hop", "", "packets", "min", "mean", "max"].map(str::to_owned)];
+    let mut notes = String::new();
+    for (name, int) in results.int() {
+        let hops = int.packets.iter().map(|packet| packet.hops.len()).max().unwrap_or(0);
+        for hop in 0..hops {
+            for (index, field) in int.fields.iter().enumerate() {
+                let all = int.packets.iter().filter_map(|packet| *packet.hops.get(hop)?.get(index)?);
+                let all: Vec<u64> = all.collect();
+                let (Some(least), Some(most)) = (all.iter().min(), all.iter().max()) else { continue };
+                let mean = all.iter().map(|value| *value as f64).sum::<f64>() / all.len() as f64;
+                let [count, least, most] = [all.len() as u64, *least, *most].map(grouped);
+                let (hop, mean) = ((hop + 1).to_string(), three_digits(mean));
+                rows.push([name.to_owned(), hop, (*field).to_owned(), count, least, mean, most]);
+            }
+        }
+        let incomplete = int.packets.iter().filter(|packet| packet.is_incomplete).count() as u64;
+        for (count, what) in [(int.too_long, "were sent without INT"), (incomplete, "lack a hop")] {
+            if count > 0 {
+                notes.push_str(&format!("{} packets of {name} {what}: the MTU left no room\n", grouped(count)));
+            }
+        }
+    }
+    if rows.len() > 1 { format!("\n{}{notes}", aligned(&rows, &[1, 3, 4, 5, 6])) } else { notes }
+}
+
+/// Returns the INT headers of some traffic as JSON.
+pub fn json(topology: &Topology, int: &IntResult) -> Value {
+    let name = |host: Option<usize>| host.map(|host| topology.hosts[host].name.as_str());
+    let packets = int.packets.iter().map(|packet| {
+        json!({
+            "at_ns": packet.at.as_ns(), "from": name(packet.from), "to": name(packet.to), "number": packet.number,
+            "incomplete": packet.is_incomplete, "hops": packet.hops,
+        })
+    });
+    json!({
+        "inserted": int.inserted, "too_long": int.too_long, "fields": int.fields, "packets": packets.collect::<Vec<_>>(),
+    })
+}

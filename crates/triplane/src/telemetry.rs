@@ -1,0 +1,118 @@
+//! The options of `triplane run` for tiny packet programs and INT, and the sender of INT reports.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use clap::Args;
+use ports::PortSpec;
+use runtime::NotificationSink;
+use switch::{Notification, PortId};
+use tpp_host::ReportSocket;
+use v1model::{EXECUTIONS_PER_SECOND, INT_MTU, IntSettings, TinySettings};
+use wire::int::Marker;
+
+use crate::output::Failure;
+
+/// Tiny packet programs and INT.
+#[derive(Args, Clone, Debug)]
+pub struct TelemetryArgs {
+    /// Execute tiny packet programs, as the switch with this number. Programs only read unless --tpp-writes is given.
+    #[arg(long, value_name = "NUMBER")]
+    pub tpp: Option<u32>,
+
+    /// Let tiny packet programs write the words of applications.
+    #[arg(long, requires = "tpp")]
+    pub tpp_writes: bool,
+
+    /// Maximum number of tiny packet programs executed a second for the packets of each port. Others are forwarded
+    /// without execution.
+    #[arg(long, value_name = "COUNT", requires = "tpp", default_value_t = EXECUTIONS_PER_SECOND,
+          value_parser = clap::value_parser!(u32).range(1..))]
+    pub tpp_limit: u32,
+
+    /// Add the metadata of this switch to packets that carry INT (INT-MD 2.1), as the node with this number.
+    #[arg(long, value_name = "NUMBER")]
+    pub int: Option<u32>,
+
+    /// The marker of packets that carry INT: udp:PORT, the UDP destination port, or dscp:VALUE, in UDP and TCP.
+    #[arg(long, value_name = "MARKER", requires = "int", default_value_t)]
+    pub int_marker: Marker,
+
+    /// Take INT off packets that leave by this port, and report it; may be repeated.
+    #[arg(long, value_name = "PORT", requires = "int", value_delimiter = ',')]
+    pub int_sink: Vec<u16>,
+
+    /// Maximum length of an IP packet with the metadata of this switch, in bytes. Longer ones are marked instead.
+    #[arg(long, value_name = "BYTES", requires = "int", default_value_t = INT_MTU)]
+    pub int_mtu: u16,
+
+    /// Send the reports of --int-sink to a collector, as UDP datagrams (Telemetry Report 2.0).
+    #[arg(long, value_name = "ADDRESS:PORT", requires = "int_sink")]
+    pub int_report: Option<SocketAddr>,
+}
+
+impl Default for TelemetryArgs {
+    /// Returns the options of a switch with neither.
+    fn default() -> Self {
+        TelemetryArgs {
+            tpp: None,
+            tpp_writes: false,
+            tpp_limit: EXECUTIONS_PER_SECOND,
+            int: None,
+            int_marker: Marker::default(),
+            int_sink: Vec::new(),
+            int_mtu: INT_MTU,
+            int_report: None,
+        }
+    }
+}
+
+impl TelemetryArgs {
+    /// Returns the settings of tiny packet programs.
+    pub fn tiny_programs(&self) -> Option<TinySettings> {
+        let executions_per_second = self.tpp_limit;
+        self.tpp.map(|number| TinySettings { executions_per_second, ..TinySettings::new(number, self.tpp_writes) })
+    }
+
+    /// Returns the settings of INT.
+    pub fn int(&self) -> Option<IntSettings> {
+        let sinks: BTreeSet<_> = self.int_sink.iter().map(|port| PortId(u32::from(*port))).collect();
+        self.int.map(|number| IntSettings { mtu: self.int_mtu, sinks, ..IntSettings::new(number, self.int_marker) })
+    }
+
+    /// Refuses numbers and ports that contradict each other.
+    pub fn check(&self, specs: &[PortSpec]) -> Result<(), Failure> {
+        if let (Some(tpp), Some(int)) = (self.tpp, self.int)
+            && tpp != int
+        {
+            let message = format!("--tpp {tpp} and --int {int} give the switch two numbers; use one for both");
+            return Err(Failure::Usage(message));
+        }
+        let is_missing = |port: &&u16| !specs.iter().any(|spec| spec.number == **port);
+        match self.int_sink.iter().find(is_missing) {
+            Some(port) => Err(Failure::Usage(format!("--int-sink names port {port}, which no --port has"))),
+            None => Ok(()),
+        }
+    }
+
+    /// Opens the socket to the collector.
+    pub fn reports(&self) -> Result<Option<Arc<dyn NotificationSink>>, Failure> {
+        let Some(address) = self.int_report else { return Ok(None) };
+        let socket = ReportSocket::open(address).map_err(|error| Failure::Environment(error.into()))?;
+        Ok(Some(Arc::new(ReportSink(socket))))
+    }
+}
+
+/// Sends INT reports to a collector.
+struct ReportSink(ReportSocket);
+
+impl NotificationSink for ReportSink {
+    fn receive(&self, _: &Arc<ir::Program>, notifications: &[Notification]) {
+        for notification in notifications {
+            if let Notification::IntReport { report, .. } = notification {
+                self.0.send(report);
+            }
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Processes INT-MD beside the P4 program: a transit adds the metadata of this switch to packets that leave, and a sink
+//! takes INT off at edge ports.
+//!
+//! Unlike a program, INT stays in the packet while the P4 program runs: it is behind UDP or TCP, where the program sees
+//! it as payload. The switch finds it again when the packet leaves.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+use switch::{Notification, PortId, Registry, Stat};
+use tpp::int::{IntNode, IntVerdict};
+use wire::int::Marker;
+
+use super::{Switch, TinyPacket};
+use crate::switch::packet::Leaving;
+
+/// Default MTU of ports: the maximum length of an IP packet with INT, in bytes.
+pub const INT_MTU: u16 = 1500;
+
+/// The settings of a node of an INT domain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IntSettings {
+    /// The node ID. If tiny packet programs are executed, their `Switch:ID` applies.
+    pub node_id: u32,
+    /// The marker of the domain's packets.
+    pub marker: Marker,
+    /// Maximum length of an IP packet after the switch has added its metadata, in bytes.
+    pub mtu: u16,
+    /// The same for ports where it differs.
+    pub port_mtus: BTreeMap<PortId, u16>,
+    /// The edge ports: packets leave them without INT.
+    pub sinks: BTreeSet<PortId>,
+}
+
+impl IntSettings {
+    /// Returns the settings of a transit.
+    pub fn new(node_id: u32, marker: Marker) -> IntSettings {
+        IntSettings { node_id, marker, mtu: INT_MTU, port_mtus: BTreeMap::new(), sinks: BTreeSet::new() }
+    }
+}
+
+/// The state of a node.
+#[derive(Clone, Debug)]
+pub(super) struct IntHop {
+    settings: IntSettings,
+    pub node: IntNode,
+    /// Number of the next report; all workers share it.
+    next_report: Arc<AtomicU32>,
+}
+
+impl IntHop {
+    pub fn new(settings: IntSettings) -> IntHop {
+        IntHop { node: IntNode::new(settings.marker), settings, next_report: Arc::default() }
+    }
+}
+
+/// The counters of packets with INT from a port: each copy that leaves is in exactly one of them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct IntStats {
+    /// The metadata of this switch were added.
+    inserted: Stat,
+    /// No hops remained, or the stack had no room.
+    exceeded: Stat,
+    /// The packet would have exceeded the MTU.
+    mtu: Stat,
+    /// The header was malformed, or gone after the P4 program.
+    refused: Stat,
+    /// INT was taken off.
+    removed: Stat,
+}
+
+impl IntStats {
+    pub fn new(registry: &mut Registry, port: PortId) -> IntStats {
+        let mut count = |result: &str| registry.register(format!("port.{port}.int.{result}"));
+        IntStats {
+            inserted: count("inserted"),
+            exceeded: count("exceeded"),
+            mtu: count("mtu"),
+            refused: count("refused"),
+            removed: count("removed"),
+        }
+    }
+
+    fn of(&self, verdict: IntVerdict) -> Stat {
+        match verdict {
+            IntVerdict::Inserted => self.inserted,
+            IntVerdict::HopsExceeded | IntVerdict::StackFull => self.exceeded,
+            IntVerdict::MtuExceeded => self.mtu,
+            IntVerdict::Absent | IntVerdict::Malformed(_) => self.refused,
+        }
+    }
+}
+
+impl Switch {
+    /// Adds the metadata of this switch to a packet that leaves, or takes INT off at an edge port. Returns false if the
+    /// packet asks the sink to discard it.
+    pub(in crate::switch) fn run_int(
+        &mut self,
+        packet: &TinyPacket,
+        input: PortId,
+        data: &mut Vec<u8>,
+        leaving: Leaving,
+    ) -> bool {
+        if !packet.has_int || self.obstacle(leaving.port, data.len()).is_some() {
+            return true;
+        }
+        let Some(programs) = self.tiny.as_deref() else { return true };
+        let Some((hop, stats)) = programs.int.as_ref().zip(programs.ports.get(&input).and_then(|port| port.int)) else {
+            return true;
+        };
+        let mut memory = self.packet_memory(programs, packet, input, data.len(), leaving);
+        if hop.settings.sinks.contains(&leaving.port) {
+            let number = || hop.next_report.fetch_add(1, Relaxed);
+            return match hop.node.sink(data, programs.switch_id, number, &mut memory) {
+                Ok(removal) => {
+                    self.registry.add(stats.removed, 1);
+                    self.notify(Notification::IntReport { report: removal.report, time: leaving.at });
+                    !removal.is_discarded
+                }
+                Err(verdict) => {
+                    self.registry.add(stats.of(verdict), 1);
+                    true
+                }
+            };
+        }
+        let mtu = hop.settings.port_mtus.get(&leaving.port).map_or(hop.settings.mtu, |mtu| *mtu);
+        // A packet is never dropped for its metadata.
+        let ip = wire::int::find(data, hop.settings.marker).map_or(0, |place| place.ip);
+        let max_len = usize::from(mtu).min(self.config.max_frame.saturating_sub(ip));
+        let verdict = hop.node.transit(data, max_len, &mut memory);
+        self.registry.add(stats.of(verdict), 1);
+        true
+    }
+}
