@@ -103,7 +103,7 @@ pub(crate) struct FlatTable {
     pub profile: Option<(ProfileId, u32)>,
     pub words: u32,
     /// A word that is not 0 while the search lacks entries for which there is no room. Packets that apply the table are
-    /// handed over then.
+    /// handed over then. Tables without a search and chains do not use it.
     pub state: u32,
     /// Counts of packets and bytes by record, for a table with a direct counter.
     pub counts: Option<u32>,
@@ -170,8 +170,8 @@ fn search(program: &Program, table: &Table, capacity: u32) -> Result<TableSearch
         _ if table.idle_timeout => Err(HandOverReason::IdleTimeout),
         [] if table.keys.is_empty() => Ok(TableSearch::None),
         // Only the pieces of a value are several prefixes.
-        keys @ [_, ..] if is_narrow && keys.iter().all(|key| key.kind == MatchKind::Lpm) => {
-            let width = keys.iter().map(|key| key.width).sum();
+        keys if is_narrow && has_trie(prefix_width(keys)) => {
+            let width = prefix_width(keys);
             FlatPrefixes::new(width, capacity).map(TableSearch::Prefixes).ok_or(HandOverReason::TableSize)
         }
         keys if is_narrow && keys.len() <= MAX_KEYS && keys.iter().all(|key| key.kind == MatchKind::Exact) => {
@@ -181,6 +181,16 @@ fn search(program: &Program, table: &Table, capacity: u32) -> Result<TableSearch
         keys if is_narrow && keys.len() <= MAX_KEYS => Ok(TableSearch::Rules(FlatRules::new(keys.len()))),
         _ => Err(HandOverReason::TableKey),
     }
+}
+
+/// Returns the width of a key that is one prefix, perhaps in pieces; 0 for other keys.
+fn prefix_width(keys: &[&Key]) -> u32 {
+    let is_prefix = keys.iter().all(|key| key.kind == MatchKind::Lpm);
+    if is_prefix { keys.iter().map(|key| key.width).sum() } else { 0 }
+}
+
+fn has_trie(width: u32) -> bool {
+    FlatPrefixes::new(width, 1).is_some()
 }
 
 /// Returns how the pairs of a rule match the elements of a key, split or not. The bounds of signed ranges are moved by
@@ -215,25 +225,28 @@ impl Allocator {
 }
 
 impl RegionLayout {
-    /// Lays out the region so that all tables have room. If they request more than there is, the largest ones get less.
+    /// Lays out the region so that as many tables as possible have room. If they request more than there is, the
+    /// largest ones get less.
     pub(crate) fn new(
         program: &Program,
         usage: &Usage,
         options: KernelOptions,
         scratch_words: u32,
     ) -> Result<RegionLayout, Unsupported> {
+        let without_room = |layout: &Result<RegionLayout, Unsupported>| match layout {
+            Ok(layout) => layout.refused.values().filter(|reason| **reason == HandOverReason::TableSize).count(),
+            Err(_) => usize::MAX,
+        };
         let mut limit = u64::from(MAX_BYTES);
-        loop {
-            let layout = RegionLayout::limited(program, usage, options, scratch_words, limit);
-            let lacks_room = match &layout {
-                Ok(layout) => layout.refused.values().any(|reason| *reason == HandOverReason::TableSize),
-                Err(error) => *error == Unsupported::Memory,
-            };
-            if !lacks_room || limit <= DEFAULT_ENTRIES {
-                return layout;
-            }
+        let mut best = RegionLayout::limited(program, usage, options, scratch_words, limit);
+        while without_room(&best) > 0 && limit > DEFAULT_ENTRIES {
             limit /= 2;
+            let layout = RegionLayout::limited(program, usage, options, scratch_words, limit);
+            if without_room(&layout) < without_room(&best) {
+                best = layout;
+            }
         }
+        best
     }
 
     /// Does the same with room for no more than `limit` entries of a table.

@@ -12,8 +12,9 @@ use ir::{
     SelectCase, SlotId, Terminator,
 };
 
-/// Maximum number of blocks of an unrolled parser. A larger one is not unrolled.
+/// Maximum numbers of blocks and instructions of an unrolled parser. A larger one is not unrolled.
 const MAX_BLOCKS: usize = 4000;
+const MAX_INSTRS: usize = 20_000;
 
 /// Returns the program with unrolled parsers.
 pub(crate) fn unroll(program: &Program) -> Cow<'_, Program> {
@@ -52,6 +53,7 @@ impl<'p> Unroller<'p> {
         let zero = |slot: SlotId| (slot, Bits::zero(self.program.slots[slot].width));
         let first = self.program.stacks.values().map(|stack| zero(stack.next)).collect();
         self.block(BlockId::from_u32(0), &first);
+        let mut instr_count = 0;
         while let Some((from, mut indices, to)) = self.open.pop() {
             let block = &self.from.blocks[from];
             let mut instrs = Vec::new();
@@ -68,8 +70,9 @@ impl<'p> Unroller<'p> {
                 true => Terminator::Return,
                 false => self.terminator(&block.terminator, &indices),
             };
-            self.unrolled.blocks[to] = Block { instrs, terminator, ..block.clone() };
-            if self.unrolled.blocks.len() > MAX_BLOCKS {
+            instr_count += instrs.len();
+            (self.unrolled.blocks[to].instrs, self.unrolled.blocks[to].terminator) = (instrs, terminator);
+            if self.unrolled.blocks.len() > MAX_BLOCKS || instr_count > MAX_INSTRS {
                 return None;
             }
         }
@@ -80,7 +83,15 @@ impl<'p> Unroller<'p> {
     fn block(&mut self, from: BlockId, indices: &Indices) -> BlockId {
         let key = (from, indices.values().map(Bits::low_u64).collect());
         *self.numbers.entry(key).or_insert_with(|| {
-            let to = self.unrolled.blocks.push(self.from.blocks[from].clone());
+            let Block { name, is_state, loc, .. } = &self.from.blocks[from];
+            let (instrs, terminator) = (Vec::new(), Terminator::Return);
+            let to = self.unrolled.blocks.push(Block {
+                name: name.clone(),
+                is_state: *is_state,
+                instrs,
+                terminator,
+                loc: *loc,
+            });
             self.open.push((from, indices.clone(), to));
             to
         })

@@ -16,19 +16,21 @@
 //! Direct counters lie in the copies, too. A packet that counts for an entry in the copy that it used therefore never
 //! counts for the successor of the entry.
 
+mod key;
 mod profile;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use engine::{ActionCall, ActionSpec, ChangedEntry, EntryHandle, Objects, TableEntry};
-use ir::{Key, KeyValue, MatchKind, ProfileId, Program, Table, TableId};
+use ir::{ProfileId, Program, TableId};
 use tables::flat::{FlatRule, MAX_RULES, PrefixWriter};
 
-use crate::layout::{FlatTable, GATE_OPEN, RegionLayout, TableSearch, chain, matched_keys, rule_elements, sign_mask};
+use crate::layout::{FlatTable, GATE_OPEN, RegionLayout, TableSearch, chain, matched_keys, rule_elements};
 use crate::region::{CountSink, load, store, take_counts, take_pair};
-use crate::split::{pieces, split_value, words_of};
-use profile::{CopiedProfile, MAX_RETRIES, ProfileView};
+use crate::split::words_of;
+use key::{WrittenKey, key};
+use profile::{CopiedProfile, MAX_RETRIES, Numbers, ProfileView};
 
 /// The tables of a region cannot be brought up to date.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -58,26 +60,33 @@ pub enum RegionError {
 struct WrittenEntry {
     handle: EntryHandle,
     key: WrittenKey,
-}
-
-/// The key of an entry in the words of a search.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum WrittenKey {
-    Exact(Vec<u64>),
-    Prefix(u128, u32),
-    /// Rank and pairs of a rule.
-    Rule((i32, u32), Vec<[u64; 2]>),
+    /// Number of its record.
+    record: u32,
 }
 
 /// The writer's own record of a table in one copy. Lookups do not read it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 struct CopiedTable {
     prefixes: Option<PrefixWriter>,
-    /// Entries by their number.
+    /// Entries by their number in the switch.
     entries: BTreeMap<u32, WrittenEntry>,
+    /// Numbers of records. There may be fewer than the switch has numbers.
+    records: Numbers,
     /// Numbers of entries for which there is no room, and the last one that was tried again.
     missing: BTreeSet<u32>,
     retried: u32,
+}
+
+impl CopiedTable {
+    fn new(layout: &FlatTable) -> CopiedTable {
+        let prefixes = match layout.search {
+            TableSearch::Prefixes(shape) => Some(PrefixWriter::new(shape)),
+            _ => None,
+        };
+        // Record 0 is that of the default action.
+        let records = Numbers::new(1, layout.capacity.saturating_add(1));
+        CopiedTable { prefixes, entries: BTreeMap::new(), records, missing: BTreeSet::new(), retried: 0 }
+    }
 }
 
 /// One of the two copies of the tables.
@@ -112,13 +121,7 @@ impl RegionWriter {
     /// Creates the writer of a blank region: all words 0.
     pub fn new(layout: &RegionLayout, waits: WaitForPacket) -> RegionWriter {
         let copy = || {
-            let writer = |table: &FlatTable| match table.search {
-                TableSearch::Prefixes(shape) => Some(PrefixWriter::new(shape)),
-                _ => None,
-            };
-            let tables = layout.tables.iter();
-            let tables =
-                tables.map(|(id, table)| (*id, CopiedTable { prefixes: writer(table), ..CopiedTable::default() }));
+            let tables = layout.tables.iter().map(|(id, table)| (*id, CopiedTable::new(table)));
             let profiles = layout.profiles.iter().map(|(id, profile)| (*id, CopiedProfile::new(profile)));
             RegionCopy { tables: tables.collect(), profiles: profiles.collect(), missed: BTreeSet::new() }
         };
@@ -264,8 +267,8 @@ impl RegionWriter {
         for (number, copy) in (0..).zip(&self.copies) {
             for (id, table) in &copy.tables {
                 let Some(counts) = self.layout.tables[id].counts else { continue };
-                for (record, entry) in &table.entries {
-                    let count = take_pair(region, counts + number * self.layout.copy_bytes, record + 1);
+                for entry in table.entries.values() {
+                    let count = take_pair(region, counts + number * self.layout.copy_bytes, entry.record);
                     count.into_iter().for_each(|count| sink.hit(*id, entry.handle, count));
                 }
             }
@@ -321,19 +324,20 @@ impl RegionWriter {
                 }
             }
         }
+        for (id, copied) in profiles.iter_mut() {
+            profile_view(*id).retry(copied).ok_or_else(|| full_profile(*id))?;
+        }
+        let mut changed: BTreeSet<TableId> = entries().map(|(id, _)| id).collect();
         for (id, table) in tables.iter_mut().filter(|(_, table)| !table.missing.is_empty()) {
             let profile = profile_of(*id).and_then(|id| Some((profile_view(id), profiles.get_mut(&id)?)));
             table_view(*id).retry(table, profile, program, objects);
+            changed.insert(*id);
         }
+        changed.into_iter().for_each(|id| table_view(id).write_rules(&tables[&id], program));
         for (id, table) in tables.iter() {
             let state = self.layout.tables[id].state + base;
             store(region, state / 8, (!table.missing.is_empty()).into());
         }
-        for (id, copied) in profiles.iter_mut() {
-            profile_view(*id).retry(copied).ok_or_else(|| full_profile(*id))?;
-        }
-        let changed: BTreeSet<TableId> = entries().map(|(id, _)| id).collect();
-        changed.into_iter().for_each(|id| table_view(id).write_rules(&tables[&id], program));
         for change in missed.iter() {
             if let ChangedEntry::Default(id) = change
                 && self.layout.tables.contains_key(id)
@@ -401,10 +405,11 @@ impl<'r> TableView<'r> {
             _ => {}
         }
         if let Some(counts) = self.layout.counts
-            && let Some(count) = take_pair(self.region, counts + self.base, number + 1)
+            && let Some(count) = take_pair(self.region, counts + self.base, entry.record)
         {
             sink.hit(self.id, entry.handle, count);
         }
+        table.records.free(entry.record);
     }
 
     /// Adds an entry, or gives it another action. `None` if there is no room.
@@ -415,32 +420,51 @@ impl<'r> TableView<'r> {
         profile: Option<(ProfileView<'_>, &mut CopiedProfile)>,
         program: &Program,
     ) -> Option<()> {
-        if number >= self.layout.capacity {
+        let present = table.entries.get(&number).map(|entry| entry.record);
+        let record = present.or_else(|| table.records.take())?;
+        let has_room = self.write_action(record, (number, &entry.action), profile, program).is_some();
+        if present.is_some() {
+            return has_room.then_some(());
+        }
+        let key = key(self.layout, &program.tables[self.id], entry).filter(|_| has_room);
+        let Some(key) = key.filter(|key| self.insert_key(table, key, record).is_some()) else {
+            table.records.free(record);
             return None;
-        }
-        match (&entry.action, profile) {
+        };
+        table.entries.insert(number, WrittenEntry { handle, key, record });
+        Some(())
+    }
+
+    /// Writes the action of an entry to its record; `None` if there is no room.
+    fn write_action(
+        &self,
+        record: u32,
+        (number, action): (u32, &ActionSpec),
+        profile: Option<(ProfileView<'_>, &mut CopiedProfile)>,
+        program: &Program,
+    ) -> Option<()> {
+        match (action, profile) {
             (action, Some((profile, copied))) => {
-                self.write_reference(number + 1, profile.reference(copied, (self.id, number), action)?);
+                self.write_reference(record, profile.reference(copied, (self.id, number), action)?);
+                Some(())
             }
-            (ActionSpec::Direct(call), None) => self.write_record(program, number + 1, call)?,
-            _ => return None,
+            (ActionSpec::Direct(call), None) => self.write_record(program, record, call),
+            _ => None,
         }
-        if table.entries.contains_key(&number) {
-            return Some(());
-        }
-        let key = key(self.layout, &program.tables[self.id], entry)?;
-        match (&self.layout.search, &key, &mut table.prefixes) {
+    }
+
+    /// Adds a key to the search; `None` if there is no room.
+    fn insert_key(&self, table: &mut CopiedTable, key: &WrittenKey, record: u32) -> Option<()> {
+        match (&self.layout.search, key, &mut table.prefixes) {
             (TableSearch::Exact(shape), WrittenKey::Exact(key), _) => {
-                shape.insert(self.words(shape.words()), key, number + 1).ok()?;
+                shape.insert(self.words(shape.words()), key, record).ok()
             }
             (TableSearch::Prefixes(shape), WrittenKey::Prefix(value, length), Some(writer)) => {
-                writer.insert(self.words(shape.words()), *value, *length, number + 1).ok()?;
+                writer.insert(self.words(shape.words()), *value, *length, record).ok()
             }
-            (TableSearch::Rules(_), WrittenKey::Rule(..), _) => {}
-            _ => return None,
+            (TableSearch::Rules(_), WrittenKey::Rule(..), _) => Some(()),
+            _ => None,
         }
-        table.entries.insert(number, WrittenEntry { handle, key });
-        Some(())
     }
 
     /// Adds entries that had no room before, until too many of them have none.
@@ -451,10 +475,10 @@ impl<'r> TableView<'r> {
         program: &Program,
         objects: &Objects,
     ) {
-        let later = table.missing.range(table.retried.saturating_add(1)..);
-        let all: Vec<u32> = later.chain(table.missing.range(..=table.retried)).copied().collect();
         let mut failures = 0;
-        for number in all {
+        for _ in 0..table.missing.len() {
+            let later = table.missing.range(table.retried.saturating_add(1)..).next();
+            let Some(number) = later.or_else(|| table.missing.first()).copied() else { return };
             table.retried = number;
             let present = objects.entry_numbered(self.id, number);
             let has_room = present.is_none_or(|(entry, handle)| {
@@ -481,12 +505,12 @@ impl<'r> TableView<'r> {
         if table.entries.len() > MAX_RULES {
             return shape.refuse(self.words(shape.words()));
         }
-        let rule = |(number, entry): (&u32, &WrittenEntry)| match &entry.key {
-            WrittenKey::Rule(rank, pairs) => Some(FlatRule { rank: *rank, number: number + 1, pairs: pairs.clone() }),
+        let rule = |entry: &WrittenEntry| match &entry.key {
+            WrittenKey::Rule(rank, pairs) => Some(FlatRule { rank: *rank, number: entry.record, pairs: pairs.clone() }),
             _ => None,
         };
         let kinds = rule_elements(&matched_keys(&program.tables[self.id]));
-        let rules = table.entries.iter().filter_map(rule).collect();
+        let rules = table.entries.values().filter_map(rule).collect();
         let _ = shape.write(self.words(shape.words()), &kinds, rules);
     }
 
@@ -518,54 +542,6 @@ impl<'r> TableView<'r> {
         }
         debug_assert_ne!(load(self.region, first), 0);
         Some(())
-    }
-}
-
-/// Returns the key of an entry as the search has it; `None` if the search cannot have it.
-fn key(layout: &FlatTable, table: &Table, entry: &TableEntry) -> Option<WrittenKey> {
-    match (&layout.search, &entry.keys[..]) {
-        (TableSearch::Prefixes(_), [KeyValue::Lpm(value, length)]) => {
-            Some(WrittenKey::Prefix(value.low_u128(), *length))
-        }
-        (TableSearch::Prefixes(_), [KeyValue::Any]) => Some(WrittenKey::Prefix(0, 0)),
-        (TableSearch::Exact(_), keys) => {
-            let mut words = Vec::new();
-            for value in keys {
-                let KeyValue::Exact(value) = value else { return None };
-                words.extend(words_of(value));
-            }
-            Some(WrittenKey::Exact(words))
-        }
-        (TableSearch::Rules(_), keys) => {
-            let length = |value: &KeyValue| if let KeyValue::Lpm(_, length) = value { *length } else { 0 };
-            let pairs = matched_keys(table).into_iter().zip(keys).flat_map(|(key, value)| pairs(key, value)).collect();
-            Some(WrittenKey::Rule((entry.priority, keys.iter().map(length).sum()), pairs))
-        }
-        _ => None,
-    }
-}
-
-/// Returns the pairs of a rule that match what a value matches, one for each piece of the key.
-fn pairs(key: &Key, value: &KeyValue) -> impl Iterator<Item = [u64; 2]> {
-    pieces(key.width).map(move |piece| pair(key, &split_value(value, key, piece), piece.width))
-}
-
-/// Returns the pair for a piece of a key of `width` bits.
-fn pair(key: &Key, value: &KeyValue, width: u32) -> [u64; 2] {
-    let all = u64::MAX.checked_shr(64 - width).unwrap_or(0);
-    match (key.kind, value) {
-        (MatchKind::Range, KeyValue::Range(low, high)) => {
-            [low, high].map(|bound| bound.low_u64() & all ^ sign_mask(key))
-        }
-        (MatchKind::Range, KeyValue::Exact(value)) => [value.low_u64() ^ sign_mask(key); 2],
-        (MatchKind::Range, _) => [0, all],
-        (_, KeyValue::Exact(value)) => [value.low_u64(), all],
-        (_, KeyValue::Ternary(value, mask)) => [value.low_u64(), mask.low_u64()],
-        (_, KeyValue::Lpm(value, length)) => {
-            let mask = all & !all.checked_shr(*length).unwrap_or(0);
-            [value.low_u64() & mask, mask]
-        }
-        (_, KeyValue::Any | KeyValue::Range(..)) => [0, 0],
     }
 }
 

@@ -10,6 +10,7 @@
 
 mod body;
 mod commit;
+mod compile;
 mod expr;
 mod hash;
 mod headers;
@@ -28,10 +29,11 @@ use engine::Step;
 use ir::{BodyKind, Expr, LocId, Program, SlotId, TableId};
 
 use crate::asm::{AccessSize, Alu, AluOperand, AsmError, Assembly, Cond, Instruction, Label, Links, MapRef, Reg};
-use crate::layout::{GATE_OPEN, MAX_SCRATCH_WORDS, RegionLayout, Unsupported};
+use crate::layout::{GATE_OPEN, RegionLayout, Unsupported};
 use crate::usage::Usage;
-use crate::{KernelOptions, KernelPipeline, split::split, stacks::unroll, uapi};
+use crate::{KernelPipeline, uapi};
 pub(crate) use commit::{PORT_LENGTH_SHIFT, PORT_RECEIVES};
+pub use compile::compile;
 pub(crate) use hash::{CRC_TABLE_WORDS, Crc};
 use headers::EmitSite;
 pub use order::{HAND_OVER_MARK, MAX_FOLLOWED};
@@ -96,50 +98,6 @@ impl KernelCode {
     pub fn encode(&self, links: &Links, has_long_jumps: bool) -> Result<Vec<u64>, AsmError> {
         self.code.assemble(links, has_long_jumps)
     }
-}
-
-/// Compiles the pipeline of a validated program.
-///
-/// # Errors
-/// [`Unsupported`].
-pub fn compile(
-    program: &Program,
-    pipeline: &KernelPipeline,
-    options: KernelOptions,
-) -> Result<KernelCode, Unsupported> {
-    if program.has_rows() || program.tables.values().any(|table| table.waits_for_entries()) {
-        return Err(Unsupported::Elsewhere);
-    }
-    let program = &split(&unroll(program));
-    let mut usage = Usage::new(program, pipeline);
-    match compile_used(program, pipeline, options, &usage) {
-        Err(Unsupported::Code(_)) if usage.moves_headers => {
-            usage.moves_headers = false;
-            compile_used(program, pipeline, options, &usage)
-        }
-        done => done,
-    }
-}
-
-fn compile_used(
-    program: &Program,
-    pipeline: &KernelPipeline,
-    options: KernelOptions,
-    usage: &Usage,
-) -> Result<KernelCode, Unsupported> {
-    // The first emission finds the number of words that are needed.
-    let trial = RegionLayout::new(program, usage, options, MAX_SCRATCH_WORDS)?;
-    let mut emitter = Emitter::new(program, pipeline, usage, &trial, Scratch::new(program, usage));
-    emitter.emit_all()?;
-    let words = emitter.scratch_words()?;
-    let scratch = emitter.scratch.again();
-    let layout = RegionLayout::new(program, usage, options, words)?;
-    let mut emitter = Emitter::new(program, pipeline, usage, &layout, scratch);
-    emitter.emit_all()?;
-    if !emitter.scratch.fits(words) {
-        return Err(Unsupported::Code(LocId::from_u32(0)));
-    }
-    Ok(emitter.finish(layout.clone()))
 }
 
 /// The state of an emission.

@@ -110,7 +110,7 @@ impl Emitter<'_> {
     /// Looks the key up and stores the number of the record.
     fn search(&mut self, table: TableId, layout: &FlatTable, record: ScratchWord) {
         self.store_imm(record, 0);
-        if matches!(layout.search, TableSearch::Exact(_) | TableSearch::Prefixes(_)) {
+        if !matches!(layout.search, TableSearch::None | TableSearch::Chain) {
             self.load_table_address(R2, layout.state);
             self.push(Instruction::Load(AccessSize::B8, R1, R2, 0));
             self.jump_if(Cond::Ne, R1, 0, self.slow);

@@ -92,6 +92,7 @@ impl Splitter<'_> {
             return out.push(Instr { op: Op::Assign(place.clone(), self.narrow(value)), loc });
         };
         let write = |(part, piece): (LValue, WordPiece)| (part, piece.width, self.piece(value, piece));
+        self.begin();
         let mut writes: Vec<(LValue, u32, Expr)> = parts.into_iter().map(write).collect();
         writes.retain(|(part, _, value)| read(part.clone()) != *value);
         // A later part may read one that was written.

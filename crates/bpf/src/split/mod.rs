@@ -23,15 +23,19 @@ use ir::{BinaryOp, Expr, HeaderField, HeaderRef, HeaderType, HeaderTypeId, LValu
 
 /// Maximum width of a value that is not split in bits.
 const WORD: u32 = 64;
+/// Maximum width of a value that is split in bits. Wider ones are handed over.
+const MAX_SPLIT: u32 = 2048;
 /// Maximum number of expressions that one expression may become. More are handed over.
 const MAX_PARTS: u32 = 1000;
+/// Maximum number of expressions that all expressions of a program may become.
+pub(crate) const MAX_ALL_PARTS: u32 = 20_000;
 
 /// Some adjacent bits of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WordPiece {
     /// Number of bits behind it.
     pub low: u32,
-    /// Number of bits, at most 64.
+    /// Number of bits, at most 64 if the value is split.
     pub width: u32,
 }
 
@@ -42,11 +46,13 @@ impl WordPiece {
     }
 }
 
-/// Returns the pieces of a value, most significant first. A value of at most 64 bits is one piece.
+/// Returns the pieces of a value, most significant first. A value of at most 64 bits is one piece, and so is one that
+/// is too wide to be split.
 pub(crate) fn pieces(width: u32) -> impl DoubleEndedIterator<Item = WordPiece> {
-    (0..width.div_ceil(WORD).max(1)).rev().map(move |number| {
-        let low = number * WORD;
-        WordPiece { low, width: WORD.min(width - low) }
+    let size = if width > MAX_SPLIT { width } else { WORD };
+    (0..width.div_ceil(size).max(1)).rev().map(move |number| {
+        let low = number * size;
+        WordPiece { low, width: size.min(width - low) }
     })
 }
 
@@ -57,8 +63,9 @@ pub(crate) fn words_of(value: &Bits) -> impl Iterator<Item = u64> {
 
 /// Returns the program with all wide values split. It has the same slots, bodies and objects with the same numbers, and
 /// more slots behind them.
-pub(crate) fn split(program: &Program) -> Program {
-    let mut splitter = Splitter::new(program);
+/// Expressions may become `parts` expressions in all.
+pub(crate) fn split(program: &Program, parts: u32) -> Program {
+    let mut splitter = Splitter::new(program, parts);
     splitter.objects();
     splitter.bodies();
     splitter.split
@@ -74,15 +81,16 @@ struct Splitter<'p> {
     slots: BTreeMap<SlotId, Vec<SlotId>>,
     /// The fields that each field of a header became.
     fields: BTreeMap<HeaderTypeId, Vec<Range<u32>>>,
-    /// Number of expressions that may still be made for this one.
+    /// Number of expressions that may still be made for this one, and in all.
     left: Cell<u32>,
+    all_left: Cell<u32>,
 }
 
 impl<'p> Splitter<'p> {
-    fn new(program: &'p Program) -> Splitter<'p> {
+    fn new(program: &'p Program, parts: u32) -> Splitter<'p> {
         let mut split = program.clone();
         let mut slots = BTreeMap::new();
-        for (id, slot) in program.slots.iter().filter(|(_, slot)| slot.width > WORD) {
+        for (id, slot) in program.slots.iter().filter(|(_, slot)| (WORD + 1..=MAX_SPLIT).contains(&slot.width)) {
             let part = |piece: WordPiece| Slot { name: name(&slot.name, piece), width: piece.width, ..slot.clone() };
             slots.insert(id, pieces(slot.width).map(|piece| split.slots.push(part(piece))).collect());
         }
@@ -92,7 +100,7 @@ impl<'p> Splitter<'p> {
             split.header_types[id].fields = parts;
             fields.insert(id, ranges);
         }
-        Splitter { program, split, slots, fields, left: Cell::new(0) }
+        Splitter { program, split, slots, fields, left: Cell::new(0), all_left: Cell::new(parts) }
     }
 
     /// Returns the width of an expression of the program that is split.
@@ -131,7 +139,7 @@ fn split_fields(ty: &HeaderType) -> (Vec<HeaderField>, Vec<Range<u32>>) {
         let first = parts.len();
         // From the end to the start: each part begins at most seven bytes before its last one.
         let mut end = start + field.width;
-        while ty.varbit_field().is_none() && end > start {
+        while ty.varbit_field().is_none() && field.width <= MAX_SPLIT && end > start {
             let begin = (((end - 1) / 8 * 8).saturating_sub(WORD - 8)).max(start);
             let piece = WordPiece { low: start + field.width - end, width: end - begin };
             parts.insert(first, HeaderField { name: name(&field.name, piece), width: piece.width, ..field.clone() });

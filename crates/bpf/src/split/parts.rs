@@ -3,30 +3,40 @@
 use bits::Bits;
 use ir::{BinaryOp, Expr, HeaderRef, LValue, UnaryOp};
 
-use super::{MAX_PARTS, Splitter, WORD, WordPiece, binary, choose, concat, pieces, read, too_wide, unary, zero};
+use super::{
+    MAX_PARTS, MAX_SPLIT, Splitter, WORD, WordPiece, binary, choose, concat, pieces, read, too_wide, unary, zero,
+};
 
 impl Splitter<'_> {
     /// Returns the expression of a value of at most 64 bits, without wide values in it.
     pub(super) fn narrow(&self, expr: &Expr) -> Expr {
-        self.left.set(MAX_PARTS);
+        self.begin();
         let width = self.width(expr);
         if width > WORD { too_wide() } else { self.narrowed(expr).unwrap_or_else(too_wide) }
     }
 
     /// Returns an expression for each piece of a value, most significant first.
     pub(super) fn parts(&self, expr: &Expr) -> Vec<Expr> {
+        self.begin();
         pieces(self.width(expr)).map(|piece| self.piece(expr, piece)).collect()
     }
 
-    /// Returns the expression of a piece.
-    pub(super) fn piece(&self, expr: &Expr, piece: WordPiece) -> Expr {
+    /// Begins the pieces of an expression.
+    pub(super) fn begin(&self) {
         self.left.set(MAX_PARTS);
-        self.part(expr, piece.low, piece.width).unwrap_or_else(too_wide)
+    }
+
+    /// Returns the expression of a piece of the value that was begun.
+    pub(super) fn piece(&self, expr: &Expr, piece: WordPiece) -> Expr {
+        let is_split = piece.width <= WORD && self.width(expr) <= MAX_SPLIT;
+        let part = is_split.then(|| self.part(expr, piece.low, piece.width)).flatten();
+        part.unwrap_or_else(too_wide)
     }
 
     /// Takes one of the expressions that may be made.
     fn take(&self) -> Option<()> {
         self.left.set(self.left.get().checked_sub(1)?);
+        self.all_left.set(self.all_left.get().checked_sub(1)?);
         Some(())
     }
 
@@ -72,13 +82,16 @@ impl Splitter<'_> {
 
     /// Returns the expression of `width` bits of a value, 1 to 64, that have `low` bits behind them.
     fn part(&self, expr: &Expr, low: u32, width: u32) -> Option<Expr> {
-        self.take()?;
         let whole = self.width(expr);
         match expr {
             Expr::Const(value) => return Some(Expr::Const(WordPiece { low, width }.of(value))),
+            _ if whole <= WORD => return Some(slice(self.narrowed(expr)?, whole, low, width)),
+            _ if whole > MAX_SPLIT => return None,
+            _ => self.take()?,
+        }
+        match expr {
             Expr::Slot(slot) => return self.stored(&LValue::Slot(*slot), low, width),
             Expr::Field(header, field) => return self.stored(&LValue::Field(header.clone(), *field), low, width),
-            _ if whole <= WORD => return Some(slice(self.narrowed(expr)?, whole, low, width)),
             _ => {}
         }
         Some(match expr {

@@ -39,18 +39,23 @@ type Choice = (u32, Option<u32>, u32);
 
 /// Numbers that are in use or free.
 #[derive(Clone, Debug)]
-struct Numbers {
+pub(super) struct Numbers {
     next: u32,
     end: u32,
     free: Vec<u32>,
 }
 
 impl Numbers {
-    fn new(first: u32, end: u32) -> Numbers {
+    pub(super) fn new(first: u32, end: u32) -> Numbers {
         Numbers { next: first, end, free: Vec::new() }
     }
 
-    fn take(&mut self) -> Option<u32> {
+    /// Gives a number back.
+    pub(super) fn free(&mut self, number: u32) {
+        self.free.push(number);
+    }
+
+    pub(super) fn take(&mut self) -> Option<u32> {
         self.free.pop().or_else(|| {
             let number = (self.next < self.end).then_some(self.next);
             self.next += u32::from(number.is_some());

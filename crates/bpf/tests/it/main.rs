@@ -5,6 +5,7 @@ mod features;
 mod generated;
 mod headers;
 mod kernel;
+mod limits;
 mod machine;
 mod moved;
 mod order;
