@@ -182,8 +182,8 @@ impl RegionWriter {
     /// begin from now on see all changes. Hits of entries that are replaced go to `sink`.
     ///
     /// # Errors
-    /// [`RegionError`], but not for exact and prefix tables that have too many entries: see
-    /// [`RegionWriter::full_table`]. The gate is closed then, and all packets are handed over.
+    /// [`RegionError`]. The gate is closed then, and all packets are handed over. A table that has too many entries is
+    /// no error: see [`RegionWriter::full_table`].
     ///
     /// # Panics
     /// If the region is smaller than [`RegionLayout::bytes`].

@@ -153,6 +153,7 @@
 mod body;
 mod elastic;
 mod expr;
+pub mod fold;
 mod objects;
 mod print;
 mod program;
@@ -160,6 +161,7 @@ mod read;
 mod resilient;
 mod text;
 pub mod validate;
+pub mod visit;
 
 pub use body::*;
 pub use elastic::{ELASTIC, ELASTIC_EXPANSION_BITS, ElasticMistake, ElasticPrefix, ElasticSettings};

@@ -162,6 +162,14 @@ pub struct Stack {
     pub next: SlotId,
 }
 
+impl Stack {
+    /// Returns the elements in order.
+    pub fn elements(&self) -> impl ExactSizeIterator<Item = HeaderId> + use<> {
+        let first = self.first;
+        (0..self.size as usize).map(move |index| HeaderId::from_u32(first.as_u32() + index as u32))
+    }
+}
+
 /// Named storage for one bit vector. Every slot is 0 when a packet enters the pipeline.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slot {

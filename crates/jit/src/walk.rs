@@ -304,10 +304,7 @@ pub(crate) fn headers<'a>(program: &'a Program, visit: &mut dyn FnMut(&'a Header
 pub(crate) fn candidates(program: &Program, header: &HeaderRef) -> Vec<HeaderId> {
     match header {
         HeaderRef::Header(header) => vec![*header],
-        HeaderRef::Element(stack, _) => {
-            let stack = &program.stacks[*stack];
-            (0..stack.size).map(|at| HeaderId::from_u32(stack.first.as_u32() + at)).collect()
-        }
+        HeaderRef::Element(stack, _) => program.stacks[*stack].elements().collect(),
     }
 }
 

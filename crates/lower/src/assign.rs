@@ -6,10 +6,10 @@ use ir::{Expr, HeaderRef, LValue, Op};
 use p4::ast::StructKind;
 use p4::typed::Type;
 
-use crate::fold;
 use crate::lowering::Lowering;
 use crate::storage::{Store, resolve};
 use crate::value::{StorageRoot, Val};
+use ir::fold;
 
 /// Values of the scalars in a new variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

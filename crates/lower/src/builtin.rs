@@ -4,10 +4,10 @@ use ir::{BinaryOp, Expr, LValue, Op};
 use p4::typed::{self, Builtin, Type};
 
 use crate::assign::InitialScalars;
-use crate::fold;
 use crate::lowering::Lowering;
 use crate::storage::Store;
 use crate::value::Val;
+use ir::fold;
 
 impl<'a> Lowering<'a> {
     pub(crate) fn builtin(&mut self, builtin: Builtin, base: &typed::Expr, ty: &Type) -> Val {

@@ -4,10 +4,10 @@ use ir::{BinaryOp, Expr};
 use p4::ast::StructKind;
 use p4::typed::Type;
 
-use crate::fold;
 use crate::lowering::Lowering;
 use crate::storage::resolve;
 use crate::value::Val;
+use ir::fold;
 
 impl<'a> Lowering<'a> {
     /// Compares two values of one type for equality (sections 8.16 to 8.20); the result is one bit.

@@ -5,8 +5,8 @@ use diagnostics::{Diagnostic, Span};
 use ir::{Entry, Key, KeyValue, MatchKind};
 use p4::typed::{self, Keyset, TableEntry};
 
-use crate::fold;
 use crate::lowering::Lowering;
+use ir::fold;
 
 /// Returns the argument of `@priority(n)`.
 fn annotated(annotations: &typed::Annotations) -> Option<i64> {

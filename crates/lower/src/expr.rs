@@ -16,11 +16,11 @@ use p4::ast;
 use p4::typed::{self, ExprKind, Type};
 
 use crate::compare::validity;
-use crate::fold;
 use crate::lowering::{Binding, Lowering};
 use crate::storage::{Lifetime, Store, resolve};
 use crate::value::Val;
 use crate::walk;
+use ir::fold;
 
 impl<'a> Lowering<'a> {
     /// Evaluates an expression.

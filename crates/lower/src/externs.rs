@@ -10,9 +10,9 @@ use p4::typed::{self, Arg, Call, Type};
 
 use crate::arch::{ExternArg, ExternCall};
 use crate::call::{PassedArg, PassedPlace};
-use crate::fold;
 use crate::lowering::Lowering;
 use crate::value::Val;
+use ir::fold;
 
 impl<'a> Lowering<'a> {
     fn extern_args(&mut self, params: &[(Arc<str>, Direction)], args: &[Arg], order: &[usize]) -> Vec<ExternArg> {

@@ -30,7 +30,6 @@ mod elastic;
 mod entry;
 mod expr;
 mod externs;
-pub mod fold;
 mod instance;
 mod loops;
 mod lowering;

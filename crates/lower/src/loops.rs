@@ -4,11 +4,11 @@ use bits::Bits;
 use ir::{BinaryOp, BlockId, Expr, LValue, Op, Terminator};
 use p4::typed::{self, Builtin, Callee, ExprKind, Stmt, StmtKind, Type, VarId};
 
-use crate::fold;
 use crate::lowering::Lowering;
 use crate::storage::resolve;
 use crate::value::Val;
 use crate::walk::CodeNode;
+use ir::fold;
 
 impl<'a> Lowering<'a> {
     /// Lowers the body of a loop, with targets for `break` and `continue`.

@@ -200,7 +200,7 @@ impl<'a> Lowering<'a> {
 
     /// Branches to `then` if the condition holds, else to `otherwise`.
     pub(crate) fn branch(&mut self, condition: ir::Expr, then: ir::BlockId, otherwise: ir::BlockId) {
-        match crate::fold::as_const(&condition) {
+        match ir::fold::as_const(&condition) {
             Some(bits) if bits.is_true() => self.goto(then),
             Some(_) => self.goto(otherwise),
             None => self.terminate(Terminator::Branch { condition, then, otherwise }),
@@ -209,7 +209,7 @@ impl<'a> Lowering<'a> {
 
     /// Emits `then` so that it runs only if the condition holds.
     pub fn when(&mut self, condition: ir::Expr, then: impl FnOnce(&mut Self)) {
-        if let Some(bits) = crate::fold::as_const(&condition) {
+        if let Some(bits) = ir::fold::as_const(&condition) {
             if bits.is_true() {
                 then(self);
             }

@@ -5,11 +5,11 @@ use p4::ast::StructKind;
 use p4::typed::{self, ExprKind, Type};
 
 use crate::assign::InitialScalars;
-use crate::fold;
 use crate::lowering::{Binding, Lowering};
 use crate::storage::{Lifetime, Store, resolve};
 use crate::value::Val;
 use crate::walk;
+use ir::fold;
 
 /// An l-value.
 #[derive(Clone, Debug)]

@@ -6,10 +6,10 @@ use p4::ast::StructKind;
 use p4::typed::{self, Arg, Call, ExprKind, Type};
 
 use crate::arch::Object;
-use crate::fold;
 use crate::lowering::Lowering;
 use crate::storage::{Store, resolve};
 use crate::value::Val;
+use ir::fold;
 
 impl<'a> Lowering<'a> {
     /// Lowers a method of a packet; returns `None` for other objects.

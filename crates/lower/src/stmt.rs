@@ -6,10 +6,10 @@ use ir::Terminator;
 use p4::typed::{self, Stmt, StmtKind, Type, VarId};
 
 use crate::assign::InitialScalars;
-use crate::fold;
 use crate::lowering::{Binding, Lowering};
 use crate::storage::{Lifetime, Store};
 use crate::walk;
+use ir::fold;
 
 impl<'a> Lowering<'a> {
     /// Lowers statements in order.

@@ -356,7 +356,7 @@ impl<'a> Lowering<'a> {
 
     /// Returns element `index` of a stack, which need not be a constant.
     pub(crate) fn element_at(&self, stack: StackId, index: Expr) -> HeaderRef {
-        match crate::fold::as_const(&index).and_then(bits::Bits::to_u64) {
+        match ir::fold::as_const(&index).and_then(bits::Bits::to_u64) {
             Some(at) if at < u64::from(self.ir.stacks[stack].size) => self.element(stack, at as u32),
             _ => HeaderRef::Element(stack, Box::new(index)),
         }

@@ -5,12 +5,12 @@ use p4::ast::Direction;
 use p4::typed::{self, Call, Callee, StmtKind, Type};
 
 use crate::call::CopyPolicy;
-use crate::fold;
 use crate::instance::given_name;
 use crate::lowering::{Binding, Lowering};
 use crate::storage::Lifetime;
 use crate::value::Val;
 use crate::walk::{self, CodeNode};
+use ir::fold;
 
 /// A table of a control instance.
 #[derive(Clone)]

@@ -10,9 +10,9 @@ use p4::ast::StructKind;
 use p4::typed::{self, Type};
 
 use crate::arch::Object;
-use crate::fold;
 use crate::lowering::Lowering;
 use crate::storage::{Lifetime, Store, resolve};
+use ir::fold;
 
 /// A value. Values in storage are referred to, not copied: they are read when the value is used. A value must therefore
 /// be used before its storage changes, or be saved with `Lowering::spill`.

@@ -1,8 +1,9 @@
 //! Lowers v1model's hashes, checksums and random numbers.
 
 use diagnostics::Span;
+use ir::fold;
 use ir::{Algorithm, BinaryOp, Expr, HashInput, LValue, Op};
-use lower::{ExternCall, Lowering, Val, fold};
+use lower::{ExternCall, Lowering, Val};
 use p4::typed::Type;
 
 use crate::description::standard_field;

@@ -42,12 +42,12 @@ pub(crate) fn mark_to_drop(cx: &mut Lowering<'_>, call: &mut ExternCall<'_>) {
         if let Some((store, ty)) = found {
             let width = cx.scalar_width(&ty).unwrap_or(0);
             let value = if field == "egress_spec" { drop_port_of(width) } else { 0 };
-            cx.assign(&store, Val::Bits(lower::fold::constant(value.into(), width)), &ty);
+            cx.assign(&store, Val::Bits(ir::fold::constant(value.into(), width)), &ty);
         }
     }
     let site = drop_site(cx);
     let here = cx.here();
-    cx.set(LValue::Slot(site), lower::fold::constant(u128::from(here.as_u32()), 32));
+    cx.set(LValue::Slot(site), ir::fold::constant(u128::from(here.as_u32()), 32));
 }
 
 /// Returns the fields that `@field_list(n)` preserves, from the annotations of the metadata struct.
@@ -172,7 +172,7 @@ pub(crate) fn clone(cx: &mut Lowering<'_>, call: &mut ExternCall<'_>) {
     let session = scalar(cx, session);
     let kind = scalar(cx, kind);
     let keep = list_of(cx, call);
-    match lower::fold::as_const(&kind) {
+    match ir::fold::as_const(&kind) {
         // The order of the members of `CloneType`: I2E, E2E.
         Some(kind) => {
             let ingress = kind.is_zero();
@@ -216,7 +216,7 @@ pub(crate) fn replicate_to_ports(cx: &mut Lowering<'_>, call: &mut ExternCall<'_
         Some(slot) => slot,
         None => cx.packet_slot(REPLICAS, REPLICA_PORTS),
     };
-    cx.set(LValue::Slot(slot), lower::fold::resize(ports, width, REPLICA_PORTS));
+    cx.set(LValue::Slot(slot), ir::fold::resize(ports, width, REPLICA_PORTS));
     for field in ["egress_spec", "mcast_grp"] {
         let Some((store, ty)) = standard_field(cx, field) else { continue };
         let width = cx.scalar_width(&ty).unwrap_or(0);
@@ -226,18 +226,15 @@ pub(crate) fn replicate_to_ports(cx: &mut Lowering<'_>, call: &mut ExternCall<'_
         } else {
             (0, 0)
         };
-        let number = |value: u32| lower::fold::constant(value.into(), width);
-        let has_none = Expr::Binary(
-            ir::BinaryOp::Eq,
-            Box::new(Expr::Slot(slot)),
-            Box::new(lower::fold::constant(0, REPLICA_PORTS)),
-        );
-        let value = lower::fold::choose(has_none, number(none), number(other));
+        let number = |value: u32| ir::fold::constant(value.into(), width);
+        let has_none =
+            Expr::Binary(ir::BinaryOp::Eq, Box::new(Expr::Slot(slot)), Box::new(ir::fold::constant(0, REPLICA_PORTS)));
+        let value = ir::fold::choose(has_none, number(none), number(other));
         cx.assign(&store, Val::Bits(value), &ty);
     }
     let site = drop_site(cx);
     let here = cx.here();
-    cx.set(LValue::Slot(site), lower::fold::constant(u128::from(here.as_u32()), 32));
+    cx.set(LValue::Slot(site), ir::fold::constant(u128::from(here.as_u32()), 32));
 }
 
 /// `digest(receiver, data)`: one message type for each type of data.
@@ -293,7 +290,7 @@ pub(crate) fn log_msg(cx: &mut Lowering<'_>, call: &mut ExternCall<'_>) {
 pub(crate) fn assert(cx: &mut Lowering<'_>, call: &mut ExternCall<'_>) {
     let [check] = &call.args[..] else { return };
     let check = scalar(cx, check);
-    if lower::fold::as_const(&check).is_none_or(bits::Bits::is_zero) {
+    if ir::fold::as_const(&check).is_none_or(bits::Bits::is_zero) {
         cx.emit(Op::Assert(check));
     }
 }

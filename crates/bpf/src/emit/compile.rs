@@ -1,4 +1,4 @@
-//! Compiles a program, and once more with less if it becomes too large.
+//! Compiles a program, and again without what makes it too large.
 
 use std::borrow::Cow;
 
@@ -36,16 +36,19 @@ pub fn compile(
         }
     };
     // If wide values or stacks need too much code, their packets are handed over, and not all.
-    let with_stacks = [(true, MAX_ALL_PARTS), (true, 0), (false, MAX_ALL_PARTS), (false, 0)];
-    let mut result = Err(Unsupported::Elsewhere);
-    for (is_unrolled, parts) in with_stacks {
-        let program = if is_unrolled { unroll(program) } else { Cow::Borrowed(program) };
-        result = attempt(&program, parts);
-        if !matches!(result, Err(Unsupported::Code(_))) {
-            break;
+    let unrolled = unroll(program);
+    let mut larger = vec![(&*unrolled, MAX_ALL_PARTS), (&*unrolled, 0)];
+    if matches!(unrolled, Cow::Owned(_)) {
+        larger.extend([(program, MAX_ALL_PARTS), (program, 0)]);
+    }
+    let (program, parts) = larger.pop().expect("there are several attempts");
+    for (program, parts) in larger {
+        match attempt(program, parts) {
+            Err(Unsupported::Code(_)) => {}
+            done => return done,
         }
     }
-    result
+    attempt(program, parts)
 }
 
 fn compile_used(

@@ -4,7 +4,7 @@ use ir::{
     Block, BlockId, Expr, HashInput, Instr, LValue, LocId, Match, Op, SelectCase, Slot, SlotId, SlotKind, Terminator,
 };
 
-use super::parts::slice;
+use super::parts::bits_of;
 use super::{Splitter, WORD, WordPiece, pieces, read, too_wide};
 
 impl Splitter<'_> {
@@ -80,7 +80,7 @@ impl Splitter<'_> {
             _ => {
                 let whole = self.temporary(width);
                 out.push(Instr { op: op(LValue::Slot(whole)), loc });
-                let part = |piece: WordPiece| slice(Expr::Slot(whole), width, piece.low, piece.width);
+                let part = |piece: WordPiece| bits_of(Expr::Slot(whole), width, piece.low, piece.width);
                 let writes = parts.into_iter().map(|(place, piece)| Op::Assign(place, part(piece)));
                 out.extend(writes.map(|op| Instr { op, loc }));
             }

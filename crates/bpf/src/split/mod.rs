@@ -19,11 +19,11 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use bits::Bits;
-use ir::{BinaryOp, Expr, HeaderField, HeaderRef, HeaderType, HeaderTypeId, LValue, Program, Slot, SlotId, UnaryOp};
+use ir::{Expr, HeaderField, HeaderRef, HeaderType, HeaderTypeId, LValue, Program, Slot, SlotId};
 
-/// Maximum width of a value that is not split in bits.
+/// Maximum width in bits of a value that is not split.
 const WORD: u32 = 64;
-/// Maximum width of a value that is split in bits. Wider ones are handed over.
+/// Maximum width in bits of a value that is split. Wider ones are handed over.
 const MAX_SPLIT: u32 = 2048;
 /// Maximum number of expressions that one expression may become. More are handed over.
 const MAX_PARTS: u32 = 1000;
@@ -61,9 +61,8 @@ pub(crate) fn words_of(value: &Bits) -> impl Iterator<Item = u64> {
     pieces(value.width()).map(|piece| value.word(piece.low as usize / WORD as usize))
 }
 
-/// Returns the program with all wide values split. It has the same slots, bodies and objects with the same numbers, and
-/// more slots behind them.
-/// Expressions may become `parts` expressions in all.
+/// Returns the program with all wide values split; its expressions become at most `parts` in all. It has the same
+/// slots, bodies and objects with the same numbers, and more slots behind them.
 pub(crate) fn split(program: &Program, parts: u32) -> Program {
     let mut splitter = Splitter::new(program, parts);
     splitter.objects();
@@ -170,24 +169,4 @@ fn read(place: LValue) -> Expr {
         LValue::Slot(slot) => Expr::Slot(slot),
         LValue::Field(header, field) => Expr::Field(header, field),
     }
-}
-
-fn zero(width: u32) -> Expr {
-    Expr::Const(Bits::zero(width))
-}
-
-fn unary(op: UnaryOp, a: Expr) -> Expr {
-    Expr::Unary(op, Box::new(a))
-}
-
-fn binary(op: BinaryOp, a: Expr, b: Expr) -> Expr {
-    Expr::Binary(op, Box::new(a), Box::new(b))
-}
-
-fn concat(a: Expr, b: Expr) -> Expr {
-    Expr::Concat(Box::new(a), Box::new(b))
-}
-
-fn choose(condition: Expr, a: Expr, b: Expr) -> Expr {
-    Expr::Choose(Box::new(condition), Box::new(a), Box::new(b))
 }

@@ -1,11 +1,10 @@
 //! Splits expressions.
 
 use bits::Bits;
-use ir::{BinaryOp, Expr, HeaderRef, LValue, UnaryOp};
+use ir::fold::{binary, choose, concat, constant, unary};
+use ir::{BinaryOp, Expr, HeaderRef, LValue, UnaryOp, fold};
 
-use super::{
-    MAX_PARTS, MAX_SPLIT, Splitter, WORD, WordPiece, binary, choose, concat, pieces, read, too_wide, unary, zero,
-};
+use super::{MAX_PARTS, MAX_SPLIT, Splitter, WORD, WordPiece, pieces, read, too_wide};
 
 impl Splitter<'_> {
     /// Returns the expression of a value of at most 64 bits, without wide values in it.
@@ -85,7 +84,7 @@ impl Splitter<'_> {
         let whole = self.width(expr);
         match expr {
             Expr::Const(value) => return Some(Expr::Const(WordPiece { low, width }.of(value))),
-            _ if whole <= WORD => return Some(slice(self.narrowed(expr)?, whole, low, width)),
+            _ if whole <= WORD => return Some(bits_of(self.narrowed(expr)?, whole, low, width)),
             _ if whole > MAX_SPLIT => return None,
             _ => self.take()?,
         }
@@ -96,7 +95,7 @@ impl Splitter<'_> {
         }
         Some(match expr {
             Expr::Unary(UnaryOp::Not, a) => unary(UnaryOp::Not, self.part(a, low, width)?),
-            Expr::Unary(UnaryOp::Neg, a) => self.sum(BinaryOp::Sub, &zero(whole), a, low, width)?,
+            Expr::Unary(UnaryOp::Neg, a) => self.sum(BinaryOp::Sub, &constant(0, whole), a, low, width)?,
             Expr::Binary(op, a, b) => match op {
                 BinaryOp::And | BinaryOp::Or | BinaryOp::Xor => {
                     binary(*op, self.part(a, low, width)?, self.part(b, low, width)?)
@@ -131,7 +130,7 @@ impl Splitter<'_> {
     fn stored(&self, place: &LValue, low: u32, width: u32) -> Option<Expr> {
         let overlapping = self.place_parts(place)?.into_iter().filter_map(|(part, piece)| {
             let (from, to) = (piece.low.max(low), (piece.low + piece.width).min(low + width));
-            (from < to).then(|| slice(read(part), piece.width, from - piece.low, to - from))
+            (from < to).then(|| bits_of(read(part), piece.width, from - piece.low, to - from))
         });
         overlapping.reduce(concat)
     }
@@ -147,7 +146,7 @@ impl Splitter<'_> {
         }
         if low >= whole {
             let sign = || self.part(value, whole - 1, 1);
-            return if is_signed { Some(Expr::SignExtend(Box::new(sign()?), width)) } else { Some(zero(width)) };
+            return if is_signed { Some(Expr::SignExtend(Box::new(sign()?), width)) } else { Some(constant(0, width)) };
         }
         let part = Box::new(self.part(value, low, whole - low)?);
         Some(if is_signed { Expr::SignExtend(part, width) } else { Expr::ZeroExtend(part, width) })
@@ -156,11 +155,11 @@ impl Splitter<'_> {
     /// Returns some bits of a value behind which there are `zeros`.
     fn followed_by_zeros(&self, value: &Expr, zeros: u32, low: u32, width: u32) -> Option<Expr> {
         if low + width <= zeros {
-            Some(zero(width))
+            Some(constant(0, width))
         } else if low >= zeros {
             self.part(value, low - zeros, width)
         } else {
-            Some(concat(self.part(value, 0, low + width - zeros)?, zero(zeros - low)))
+            Some(concat(self.part(value, 0, low + width - zeros)?, constant(0, zeros - low)))
         }
     }
 
@@ -179,7 +178,7 @@ impl Splitter<'_> {
         let width = low.min(WORD);
         let from = low - width;
         let (x, y) = (self.part(a, from, width)?, self.part(b, from, width)?);
-        // A sum that wrapped is less than each operand. `y` decides whether another 1 makes a difference.
+        // A sum that wrapped is less than each operand. If it is all ones, the carry of the bits behind it passes.
         let (sets, passes) = if op == BinaryOp::Add {
             let sum = binary(BinaryOp::Add, x.clone(), y);
             (binary(BinaryOp::Lt, sum.clone(), x), binary(BinaryOp::Eq, sum, Expr::Const(Bits::ones(width))))
@@ -218,6 +217,6 @@ impl Splitter<'_> {
 }
 
 /// Returns some bits of a value of `whole` bits.
-pub(super) fn slice(value: Expr, whole: u32, low: u32, width: u32) -> Expr {
-    if width == whole { value } else { Expr::Slice(Box::new(value), low + width - 1, low) }
+pub(super) fn bits_of(value: Expr, whole: u32, low: u32, width: u32) -> Expr {
+    fold::slice(value, whole, low + width - 1, low)
 }

@@ -8,7 +8,7 @@
 use cranelift_entity::PrimaryMap;
 use ir::{Expr, HeaderRef, Instr, LValue, LocId, Op, Program, Slot, SlotId, SlotKind};
 
-use super::visit::{Operand, op_operands, sub_exprs, terminator_operands};
+use ir::visit::{Operand, op_operands, sub_exprs, terminator_operands};
 
 /// Maximum depth of an expression; well below the limit of executors.
 const LIMIT: usize = 64;

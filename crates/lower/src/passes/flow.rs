@@ -12,9 +12,10 @@
 //! Blocks that begin a parser state are kept, so that a trace can report the parser's state.
 
 use cranelift_entity::{EntityRef, PrimaryMap, SecondaryMap};
+use ir::visit::targets;
 use ir::{Block, BlockId, Body, Match, Terminator};
 
-use crate::fold;
+use ir::fold;
 
 /// Simplifies a body's control flow; the first block stays first.
 pub fn simplify(body: &mut Body) {
@@ -24,23 +25,6 @@ pub fn simplify(body: &mut Body) {
     thread(body);
     merge(body);
     remove_unreachable(body);
-}
-
-/// Calls `visit` with every block to which a terminator may jump.
-fn targets(terminator: &mut Terminator, visit: &mut dyn FnMut(&mut BlockId)) {
-    match terminator {
-        Terminator::Goto(to) => visit(to),
-        Terminator::Branch { then, otherwise, .. } => {
-            visit(then);
-            visit(otherwise);
-        }
-        Terminator::Switch { cases, default, .. } => {
-            cases.iter_mut().for_each(|(_, to)| visit(to));
-            visit(default);
-        }
-        Terminator::Select { cases, .. } => cases.iter_mut().for_each(|case| visit(&mut case.target)),
-        Terminator::Return | Terminator::Reject | Terminator::Exit => {}
-    }
 }
 
 /// Replaces a terminator with a known outcome by a jump.

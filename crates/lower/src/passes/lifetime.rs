@@ -12,7 +12,7 @@ use cranelift_entity::{EntityRef, PrimaryMap, SecondaryMap};
 use ir::{BodyId, BodyKind, HeaderId, Op, Program, SlotId, SlotKind};
 
 use super::ScopedStorage;
-use super::visit::{StorageUse, body_uses, elements, expr_uses};
+use super::visit::{StorageUse, body_uses, expr_uses};
 
 /// Users of a storage unit: one body, or several. `Several` also stands for a single action whose storage must keep its
 /// value between two of its runs.
@@ -41,7 +41,7 @@ pub(super) fn decide(program: &mut Program, scoped: &ScopedStorage) {
     }
     // The elements of a stack have the same lifetime.
     for stack in program.stacks.keys() {
-        let elements: Vec<HeaderId> = elements(&program.stacks, stack).collect();
+        let elements: Vec<HeaderId> = program.stacks[stack].elements().collect();
         let local = elements.iter().all(|header| program.headers[*header].local);
         elements.iter().for_each(|header| program.headers[*header].local = local);
     }
@@ -66,7 +66,7 @@ fn users(program: &mut Program, scoped: &ScopedStorage) -> UseScopes {
                     merge(users.slots.entry(*slot).or_insert(UseScope::One(id)), new);
                 }
                 StorageUse::Header(used) => add_header(*used),
-                StorageUse::Stack(stack) => elements(&stacks, stack).for_each(add_header),
+                StorageUse::Stack(stack) => stacks[stack].elements().for_each(add_header),
             }
         };
         body_uses(body, &mut visit);
@@ -88,7 +88,7 @@ fn users(program: &mut Program, scoped: &ScopedStorage) -> UseScopes {
             StorageUse::Header(header) => {
                 users.headers.entry(*header).or_insert(any_body);
             }
-            StorageUse::Stack(stack) => elements(&stacks, stack).for_each(|header| {
+            StorageUse::Stack(stack) => stacks[stack].elements().for_each(|header| {
                 users.headers.entry(header).or_insert(any_body);
             }),
         });
@@ -107,7 +107,7 @@ fn remove_unused(program: &mut Program, scoped: &ScopedStorage, users: &UseScope
     let mut in_stacks: HashSet<HeaderId> = HashSet::new();
     let mut next_slots: HashSet<SlotId> = HashSet::new();
     for (id, stack) in &program.stacks {
-        in_stacks.extend(elements(&program.stacks, id));
+        in_stacks.extend(program.stacks[id].elements());
         next_slots.insert(stack.next);
     }
     let keep_slot =

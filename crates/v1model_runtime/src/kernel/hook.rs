@@ -116,14 +116,14 @@ impl KernelHook {
         self.failure = switch.kernel_failure().cloned();
         match &self.failure {
             Some(error) if switch.is_in_kernel() => {
-                (self.on_note)(&format!("packets that apply one of the tables go to the switch: {error}"));
+                (self.on_note)(&format!("packets that apply a full table go to the switch: {error}"));
             }
             Some(error) => {
                 (self.on_note)(&format!(
                     "no packets run in the kernel any more, the switch processes them all: {error}"
                 ));
             }
-            None => (self.on_note)("all packets run in the kernel again that can"),
+            None => (self.on_note)("packets run in the kernel again"),
         }
     }
 }

@@ -1,12 +1,12 @@
 //! Constructs expressions, folding constants.
 //!
-//! Inlining replaces parameters by constants. All expressions are built by these functions, so that a constant one is
-//! an [`Expr::Const`] at once and a branch on it can be decided during lowering.
+//! Inlining replaces parameters by constants. Lowering builds all expressions by these functions, so that a constant
+//! one is an [`Expr::Const`] at once and a branch on it can be decided during lowering.
 
 use std::cmp::Ordering;
 
+use crate::{BinaryOp, Expr, UnaryOp};
 use bits::Bits;
-use ir::{BinaryOp, Expr, UnaryOp};
 
 /// Returns the constant 0 or 1, one bit wide.
 pub fn bool(value: bool) -> Expr {
@@ -75,7 +75,7 @@ pub fn binary(op: BinaryOp, a: Expr, b: Expr) -> Expr {
 }
 
 /// Evaluates the operator on two constants, by the rules of [`BinaryOp`].
-fn compute(op: BinaryOp, x: &Bits, y: &Bits) -> Bits {
+pub fn compute(op: BinaryOp, x: &Bits, y: &Bits) -> Bits {
     let amount = || y.to_u64().map_or(u32::MAX, |n| n.min(u64::from(u32::MAX)) as u32);
     match op {
         BinaryOp::Add => x.add(y),
