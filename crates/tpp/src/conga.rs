@@ -34,7 +34,7 @@ pub use flowlets::MAX_FLOWS;
 use own_rate::OwnRate;
 use programs::{LinkWords, PathPrograms};
 
-/// Longest time between two samples whose bytes are compared. Words of them begin again after 2^32.
+/// Maximum time between two samples whose byte counts are compared. The 32-bit counters wrap.
 pub const LONGEST_INTERVAL_NS: u64 = 1_000_000_000;
 
 /// Greatest plausible load of a link. A counter that started again may show more.
@@ -200,7 +200,7 @@ impl CongaBalancer {
     pub fn program(&mut self, path: usize, now_ns: u64) -> TinyProgram {
         match self.paths.get_mut(path) {
             Some(path) if path.hops > 0 => {
-                path.own.sampling(now_ns, self.settings.smoothing_ns);
+                path.own.sample_sent(now_ns, self.settings.smoothing_ns);
                 self.programs.sample(path.links.len())
             }
             _ => self.programs.discovery(),
@@ -242,7 +242,7 @@ impl CongaBalancer {
         for (link, (_, sample)) in known.links.iter_mut().zip(samples) {
             link.sampled(sample, waited_ns, self.settings.smoothing_ns);
         }
-        known.own.sampled(now_ns.saturating_sub(rtt_ns));
+        known.own.sample_returned(now_ns.saturating_sub(rtt_ns));
         known.sampled_ns = Some(now_ns);
         self.counts.samples += 1;
         false
@@ -254,16 +254,16 @@ impl CongaBalancer {
         let loads: Vec<Option<f64>> = (0..self.paths.len()).map(|path| self.load(path, now_ns)).collect();
         let is_silent = |path: usize| loads[path].is_none() && loads.iter().any(Option::is_some);
         let kept = last.filter(|last| !last.is_over(now_ns, self.settings.gap_ns) && !is_silent(last.path));
-        let path = kept.map_or_else(
-            || {
+        let path = match kept {
+            Some(kept) => kept.path,
+            None => {
                 // Flows begin on different paths, and stay where no path is better.
                 let usual = last.map_or(flow as usize % loads.len(), |last| last.path);
                 let least = loads.iter().flatten().copied().fold(f64::INFINITY, f64::min);
                 let is_least = |path: &usize| loads[*path].is_some_and(|load| load <= least);
                 Some(usual).filter(is_least).or_else(|| (0..loads.len()).find(is_least)).unwrap_or(usual)
-            },
-            |kept| kept.path,
-        );
+            }
+        };
         self.counts.flowlets += u64::from(kept.is_none());
         self.counts.moves += u64::from(last.is_some_and(|last| last.path != path));
         self.flowlets.sent(flow, path, now_ns);

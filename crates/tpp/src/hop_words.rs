@@ -12,6 +12,9 @@ const WORD: usize = 4;
 /// Number of switches that one program has memory for. Five words of each, header and instructions take 492 bytes.
 pub const PROGRAM_HOPS: usize = 23;
 
+/// Words that discover links. The identity comes first, so that rows of different switches are not mixed.
+pub const DISCOVERED: [&str; 4] = ["Switch:ID", "Link:ID", "Link:Capacity", "Link:Capacity.High"];
+
 /// The switch and the port of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LinkPlace {
@@ -19,6 +22,12 @@ pub struct LinkPlace {
     pub switch: u32,
     /// Port by which the programs left it.
     pub port: u32,
+}
+
+/// Returns the place and the capacity, in bytes a second, from the words of a discovery.
+pub fn discovered_link(words: &[u32]) -> (LinkPlace, f64) {
+    let capacity = u64::from(words[3]) << 32 | u64::from(words[2]);
+    (LinkPlace { switch: words[0], port: words[1] }, capacity as f64)
 }
 
 /// Assembles a program of this crate.

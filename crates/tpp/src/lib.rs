@@ -4,14 +4,14 @@
 //! | module or type | contents |
 //! |---|---|
 //! | [`map`] | [`MemoryMap`]: names and addresses of switch memory, generated from one table |
-//! | [`int`] | [`IntNode`](int::IntNode): INT-MD in packets, filled from the same map
+//! | [`int`] | [`IntNode`](int::IntNode): INT-MD in packets, filled from the same map |
 //! | [`tcpu`] | [`Tcpu`], the processor of a switch, over [`SwitchMemory`]; and a simple reference |
 //! | [`assemble`], [`disassemble`] | text to a [`TinyProgram`] and back |
 //! | [`rcp`] | [`RcpController`](rcp::RcpController): fair rates of links, computed by senders |
 //! | [`conga`] | [`CongaBalancer`](conga::CongaBalancer): load balancing over paths that senders choose |
 //! | [`sketch`] | [`BitmapSketch`](sketch::BitmapSketch): different elements that links carried, counted by hosts |
 //! | [`shim`] | [`Shim`](shim::Shim): programs in the packets that a host sends and receives |
-//! | [`executor`] | [`Executor`](executor::Executor): programs as datagrams with retries, for one switch or many, of any size |
+//! | [`executor`] | [`ProgramExecutor`](executor::ProgramExecutor): programs as datagrams with retries, for one switch or many, of any size |
 //! | [`probe`] | [`Prober`](probe::Prober): programs as datagrams, and their echoes |
 //! | [`check()`] | read and write sets, worst case, what an [`AccessPolicy`] forbids |
 //!

@@ -18,6 +18,7 @@ mod report;
 
 use std::collections::BTreeMap;
 
+use rng::SplitMix64;
 use thiserror::Error;
 
 pub use crate::hop_words::LinkPlace;
@@ -26,7 +27,7 @@ pub use report::{HostSketch, SketchAggregator, SketchReport};
 /// Least and greatest number of bits of a link.
 pub const BITS: std::ops::RangeInclusive<u32> = 8..=1 << 20;
 
-/// Maximum number of links of a sketch. Elements of further ones are only counted.
+/// Maximum number of links of a sketch. Observations of further links are only counted.
 pub const MAX_LINKS: usize = 65_536;
 
 /// Bits of a word of a bitmap.
@@ -56,10 +57,7 @@ impl SketchHash {
 
 /// Mixes the bits of a word: the output function of SplitMix64.
 fn mix(word: u64) -> u64 {
-    let word = word.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    word ^ word >> 31
+    SplitMix64::new(word).next_u64()
 }
 
 /// The reason why two sketches cannot be merged.
@@ -113,7 +111,8 @@ impl BitmapSketch {
         self.links.is_empty()
     }
 
-    /// Returns the number of elements that were left out, as [`MAX_LINKS`] links were known already.
+    /// Returns the number of observations that were left out because [`MAX_LINKS`] links were known. Repeated elements
+    /// and reports count again.
     pub fn left_out(&self) -> u64 {
         self.left_out
     }

@@ -2,17 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
-use std::io::{self, ErrorKind};
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs, UdpSocket};
+use std::io;
+use std::net::{IpAddr, UdpSocket};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use tpp::executor::{Executor, ExecutorSettings, RefusedReplies, RequestOutcome, ScatterGather, ScatterTarget};
+use tpp::executor::{ExecutorSettings, ProgramExecutor, RefusedReplies, RequestOutcome, ScatterGather, ScatterTarget};
 use wire::tpp::UDP_PORT;
 
-use crate::{HostError, LONGEST_WAIT, connected, is_nothing, nanoseconds};
+use crate::{HostError, LONGEST_WAIT, connected, is_nothing, nanoseconds, resolve};
 
 /// Maximum number of addresses: each has a socket.
 pub const MAX_ADDRESSES: usize = 256;
@@ -23,7 +23,7 @@ const DATAGRAMS_A_TURN: usize = 64;
 /// Sockets to the targets of programs, and the executor that uses them.
 #[derive(Debug)]
 pub struct ExecutorSockets {
-    executor: Executor,
+    executor: ProgramExecutor,
     sockets: Vec<(IpAddr, UdpSocket)>,
     /// The last error of each address.
     problems: BTreeMap<IpAddr, io::Error>,
@@ -36,7 +36,7 @@ impl ExecutorSockets {
     /// Creates an executor without sockets.
     pub fn new(settings: ExecutorSettings) -> ExecutorSockets {
         ExecutorSockets {
-            executor: Executor::new(settings),
+            executor: ProgramExecutor::new(settings),
             sockets: Vec::new(),
             problems: BTreeMap::new(),
             start: Instant::now(),
@@ -51,9 +51,7 @@ impl ExecutorSockets {
     /// # Errors
     /// If the host is unknown or cannot be reached, or there are [`MAX_ADDRESSES`].
     pub fn open(&mut self, host: &str) -> Result<IpAddr, HostError> {
-        let unknown = |error| HostError::Unknown(host.to_owned(), error);
-        let address = (host, UDP_PORT).to_socket_addrs().map_err(unknown)?.next();
-        let address: SocketAddr = address.ok_or_else(|| unknown(ErrorKind::NotFound.into()))?;
+        let address = resolve(host)?;
         if self.sockets.iter().any(|(known, _)| *known == address.ip()) {
             return Ok(address.ip());
         }
@@ -159,5 +157,21 @@ impl ExecutorSockets {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_bounded() {
+        let mut sockets = ExecutorSockets::new(ExecutorSettings::default());
+        for last in 0..=255 {
+            sockets.open(&format!("127.9.0.{last}")).expect("there is room");
+        }
+        assert!(matches!(sockets.open("127.10.0.1"), Err(HostError::TooMany(256))));
+        // An address that has a socket takes no room.
+        assert!(sockets.open("127.9.0.0").is_ok());
     }
 }

@@ -2,7 +2,7 @@
 //! many, with retries; [`ProbeSocket`] sends a series of probes, and [`EchoSocket`] echoes the programs of others. The
 //! rules are in [`tpp::executor`] and [`tpp::probe`]. [`ReportSocket`] sends the reports of INT sinks.
 //!
-//! The others wait at most 100 ms for a datagram before they test the flag that stops them.
+//! All but [`ReportSocket`] wait at most 100 ms for a datagram before they test the flag that stops them.
 
 #![forbid(unsafe_code)]
 
@@ -36,7 +36,7 @@ pub enum HostError {
     #[error("cannot open a socket at {0}: {1}")]
     Open(SocketAddr, io::Error),
     /// Programs are for too many addresses.
-    #[error("programs can be sent to {0} addresses at once")]
+    #[error("programs can be sent to at most {0} addresses at once")]
     TooMany(usize),
     /// A program cannot be sent.
     #[error("cannot send a program: {0}")]
@@ -86,9 +86,7 @@ impl ProbeSocket {
     /// # Errors
     /// If the host is unknown or cannot be reached.
     pub fn open(host: &str, series: ProbeSeries) -> Result<ProbeSocket, HostError> {
-        let unknown = |error| HostError::Unknown(host.to_owned(), error);
-        let address = (host, UDP_PORT).to_socket_addrs().map_err(unknown)?.next();
-        let address = address.ok_or_else(|| unknown(ErrorKind::NotFound.into()))?;
+        let address = resolve(host)?;
         let socket = connected(address).map_err(|error| HostError::Open(address, error))?;
         let ProbeSeries { program, count, interval, timeout } = series;
         // The keys of this hash are random.
@@ -174,6 +172,13 @@ impl ProbeSocket {
             Err(error) => Err(HostError::Receive(error)),
         }
     }
+}
+
+/// Returns the address of a host's receiver of programs.
+fn resolve(host: &str) -> Result<SocketAddr, HostError> {
+    let unknown = |error| HostError::Unknown(host.to_owned(), error);
+    let address = (host, UDP_PORT).to_socket_addrs().map_err(unknown)?.next();
+    address.ok_or_else(|| unknown(ErrorKind::NotFound.into()))
 }
 
 /// Returns a socket that sends to an address, and receives from it alone.

@@ -1,8 +1,8 @@
 //! Sends the reports of INT sinks to a collector.
 
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::net::{SocketAddr, UdpSocket};
 
-use crate::HostError;
+use crate::{HostError, connected};
 
 /// A socket to a collector. It never blocks: a report for which it has no room is lost, as sequence numbers show.
 #[derive(Debug)]
@@ -14,13 +14,8 @@ impl ReportSocket {
     /// # Errors
     /// Returns an error if the socket cannot be opened.
     pub fn open(collector: SocketAddr) -> Result<ReportSocket, HostError> {
-        let own: SocketAddr = match collector {
-            SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
-            SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
-        };
-        let open = |error| HostError::Open(own, error);
-        let socket = UdpSocket::bind(own).map_err(open)?;
-        socket.connect(collector).map_err(open)?;
+        let open = |error| HostError::Open(collector, error);
+        let socket = connected(collector).map_err(open)?;
         socket.set_nonblocking(true).map_err(open)?;
         Ok(ReportSocket(socket))
     }
@@ -34,6 +29,8 @@ impl ReportSocket {
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv4Addr;
+
     use super::*;
 
     #[test]

@@ -39,7 +39,7 @@ pub struct TelemetryArgs {
     #[arg(long, value_name = "MARKER", requires = "int", default_value_t)]
     pub int_marker: Marker,
 
-    /// Take INT off packets that leave by this port, and report it; may be repeated.
+    /// Remove INT from packets that leave by this port, and report it; may be repeated.
     #[arg(long, value_name = "PORT", requires = "int", value_delimiter = ',')]
     pub int_sink: Vec<u16>,
 

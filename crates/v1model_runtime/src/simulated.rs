@@ -18,8 +18,10 @@ pub trait ScenarioWrites: Send + Sync {
     fn apply(&self, number: usize, switch: &mut dyn SwitchControl) -> Result<(), String>;
 }
 
-/// Maximum number of INT reports that a switch keeps, and of their bytes.
+/// Maximum number of INT reports that a switch keeps.
 const MAX_REPORTS: usize = 1_000_000;
+
+/// Maximum size of the INT reports that a switch keeps, in bytes.
 const MAX_REPORT_BYTES: usize = 64 << 20;
 
 /// A switch without a controller. Its notifications are discarded, except INT reports; only the scenario changes its

@@ -87,7 +87,7 @@ pub enum IntRole {
     Off,
     /// The switches add their metadata, and hosts get packets with INT.
     Transit,
-    /// The switches also take INT off packets to hosts, and report it.
+    /// The switches also remove INT from packets to hosts, and report it.
     Sink,
 }
 

@@ -14,7 +14,7 @@ pub struct OwnRate {
     /// The time and the rate at which each sample was sent, the oldest first.
     samples: VecDeque<(u64, f64)>,
     /// The rate at the latest sample that came back.
-    sampled: f64,
+    rate_at_sample: f64,
 }
 
 impl OwnRate {
@@ -30,7 +30,7 @@ impl OwnRate {
     }
 
     /// Remembers the rate at the time at which a sample is sent.
-    pub fn sampling(&mut self, now_ns: u64, smoothing_ns: u64) {
+    pub fn sample_sent(&mut self, now_ns: u64, smoothing_ns: u64) {
         self.samples.push_back((now_ns, self.at(now_ns, smoothing_ns)));
         if self.samples.len() > MAX_AWAITED {
             self.samples.pop_front();
@@ -38,17 +38,17 @@ impl OwnRate {
     }
 
     /// Takes the sample that was sent at a time: its program counted what was sent before.
-    pub fn sampled(&mut self, sent_ns: u64) {
+    pub fn sample_returned(&mut self, sent_ns: u64) {
         while let Some((at_ns, rate)) = self.samples.front().copied()
             && at_ns <= sent_ns
         {
-            self.sampled = rate;
+            self.rate_at_sample = rate;
             self.samples.pop_front();
         }
     }
 
     /// Returns by how much the rate grew since the latest sample was sent.
     pub fn since_sample(&self, now_ns: u64, smoothing_ns: u64) -> f64 {
-        self.at(now_ns, smoothing_ns) - self.sampled
+        self.at(now_ns, smoothing_ns) - self.rate_at_sample
     }
 }

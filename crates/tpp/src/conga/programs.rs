@@ -2,10 +2,9 @@
 
 use super::LinkPlace;
 use crate::asm::TinyProgram;
-use crate::hop_words::{PROGRAM_HOPS, pushes, rows};
+use crate::hop_words::{DISCOVERED, PROGRAM_HOPS, discovered_link, pushes, rows};
 
-/// What each program pushes at a switch. The identity comes first.
-const DISCOVERED: [&str; 4] = ["Switch:ID", "Link:ID", "Link:Capacity", "Link:Capacity.High"];
+/// Words that a sample pushes at a switch. The identity comes first.
 const SAMPLED: [&str; 5] = ["Switch:ID", "Link:ID", "Switch:Clock", "Link:TX-Utilization", "Link:TX-Bytes"];
 
 /// What a program collected at a link.
@@ -52,11 +51,7 @@ impl PathPrograms {
 pub fn discovered(echo: &TinyProgram) -> Option<(usize, Vec<(LinkPlace, f64)>)> {
     let hops = usize::try_from(echo.repr.hop).ok().filter(|hops| (1..=PROGRAM_HOPS).contains(hops))?;
     let links = rows(echo, 0, hops - 1, hops, DISCOVERED.len())?;
-    let link = |words: Vec<u32>| {
-        let place = LinkPlace { switch: words[0], port: words[1] };
-        (place, (u64::from(words[3]) << 32 | u64::from(words[2])) as f64)
-    };
-    Some((hops, links.map(link).collect()))
+    Some((hops, links.map(|words| discovered_link(&words)).collect()))
 }
 
 /// Returns what the echo of a sample collected at the links of a path with `hops` switches; `None` if it passed another

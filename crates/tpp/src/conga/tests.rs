@@ -124,6 +124,23 @@ fn links_of_more_than_34_gbps_have_their_load() {
 }
 
 #[test]
+fn links_without_a_limit_add_no_load() {
+    let mut balancer = CongaBalancer::new(settings(1));
+    let mut switches = path(1);
+    switches[0].set("Link:Capacity", 0);
+    switches[0].set("Link:TX-Utilization", 9_000);
+    switches[0].set("Link:TX-Bytes", 0);
+    probe(&mut balancer, 0, &switches, 0);
+    probe(&mut balancer, 0, &switches, MS);
+    switches[0].set("Link:TX-Bytes", 12_500);
+    probe(&mut balancer, 0, &switches, 2 * MS);
+    assert_eq!((balancer.links(0).count(), balancer.load(0, 3 * MS)), (1, Some(0.0)));
+    // Neither do the sender's own packets.
+    balancer.choose(0, 1_000, 3 * MS);
+    assert_eq!(balancer.load(0, 3 * MS), Some(0.0));
+}
+
+#[test]
 fn a_packet_keeps_the_path_of_its_flowlet_and_the_next_flowlet_takes_the_least_loaded() {
     let (mut balancer, mut paths) = balancer(&[2_000, 5_000]);
     assert_eq!(balancer.choose(1, 100, MS), 0, "flow 1 begins on path 1 only if that is as good");

@@ -82,9 +82,15 @@ pub(super) fn is_stable(cexec: &Instruction, all: &[Instruction], word: usize) -
 }
 
 /// Returns the bond between an instruction and a later one.
-fn bond(a: &Instruction, b: &Instruction, all: &[Instruction], word: usize, errors: ExecutorMutation) -> Option<Bond> {
+fn bond(
+    a: &Instruction,
+    b: &Instruction,
+    all: &[Instruction],
+    word: usize,
+    mutation: ExecutorMutation,
+) -> Option<Bond> {
     let ends = match a.operation {
-        Operation::Cstore => !errors.is(ExecutorMutant::CstoreSplit),
+        Operation::Cstore => !mutation.is(ExecutorMutant::CstoreSplit),
         Operation::Cexec => !is_stable(a, all, word),
         _ => false,
     };
@@ -122,14 +128,15 @@ fn earlier_halves(all: &[Instruction]) -> Vec<Option<usize>> {
 }
 
 /// Returns the smallest groups of successive instructions that may travel in different packets.
-pub(super) fn bound_groups(all: &[Instruction], word: usize, errors: ExecutorMutation) -> Vec<BoundGroup> {
+pub(super) fn bound_groups(all: &[Instruction], word: usize, mutation: ExecutorMutation) -> Vec<BoundGroup> {
     let halves = earlier_halves(all);
     let mut groups: Vec<BoundGroup> = Vec::new();
     for (at, instruction) in all.iter().enumerate() {
         let mut group = BoundGroup { range: at..at + 1, bond: None };
         for (before, earlier) in all[..at].iter().enumerate() {
-            let half = (halves[at] == Some(before) && !errors.is(ExecutorMutant::HalvesSplit)).then_some(Bond::Halves);
-            let Some(bond) = bond(earlier, instruction, all, word, errors).or(half) else { continue };
+            let half =
+                (halves[at] == Some(before) && !mutation.is(ExecutorMutant::HalvesSplit)).then_some(Bond::Halves);
+            let Some(bond) = bond(earlier, instruction, all, word, mutation).or(half) else { continue };
             // Everything from the earlier instruction on is one group.
             while groups.last().is_some_and(|last| last.range.end > before) {
                 let last = groups.pop().expect("it is there");

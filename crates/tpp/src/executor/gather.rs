@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use super::plan::ExecutionPlan;
-use super::requests::{Completion, Executor, RequestId, RequestOutcome};
+use super::requests::{Completion, ProgramExecutor, RequestId, RequestOutcome};
 
 /// A target: a plan for one switch or for a path, and the address to which its packets are sent.
 #[derive(Clone, Debug)]
@@ -37,7 +37,7 @@ impl ScatterGather {
     /// Passes requests to an executor, as many as it accepts, and takes their outcomes. To be called before and after
     /// the executor sends and receives. Returns the indexes of targets whose outcomes are new, and the outcomes of
     /// other requests.
-    pub fn poll(&mut self, executor: &mut Executor, now_ns: u64) -> (Vec<usize>, Vec<Completion>) {
+    pub fn poll(&mut self, executor: &mut ProgramExecutor, now_ns: u64) -> (Vec<usize>, Vec<Completion>) {
         let (mut new, mut others) = (Vec::new(), Vec::new());
         while let Some(completion) = executor.completed(now_ns) {
             match self.waiting.remove(&completion.request) {

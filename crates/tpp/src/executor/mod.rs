@@ -2,16 +2,16 @@
 //! switches, and programs that are too large for a packet.
 //!
 //! ```text
-//! source ──> ExecutionPlan ──> packets ──> Executor ──> datagrams ──> switches, receiver
-//!              guards, groups of              retries, matching            │
-//!              instructions, ranges of        of echoes             <──────┘
+//! source ──> ExecutionPlan ──> packets ──> ProgramExecutor ──> datagrams ──> switches, receiver
+//!              guards, groups of              retries, matching                   │
+//!              instructions, ranges of        of echoes                    <──────┘
 //!              hops                              │
 //! ExecutedProgram <── words in the order of the source
 //! ```
 //!
 //! | pattern | here |
 //! |---|---|
-//! | reliable | [`Executor`] sends each packet again until its echo comes, at most [`ExecutionOptions::tries`] times. A program whose repetition could store twice is refused by [`ExecutionPlan::new`] |
+//! | reliable | [`ProgramExecutor`] sends each packet again until its echo comes, at most [`ExecutionOptions::tries`] times. A program whose repetition could store twice is refused by [`ExecutionPlan::new`] |
 //! | targeted | [`ExecutionOptions::switch`]: a `CEXEC` on the number of the switch before the program, and the hop number behind it as a proof |
 //! | reflective | [`ExecutionOptions::reflects`]: the first switch that reaches the end sends the packet back |
 //! | scatter-gather | [`ScatterGather`]: many requests with one deadline; failures are outcomes of their targets |
@@ -41,5 +41,5 @@ pub use mutant::{ExecutorMutant, ExecutorMutation};
 pub use outcome::{ExecutedProgram, StoreOutcome, StoreVerdict};
 pub use plan::{ExecutionOptions, ExecutionPlan};
 pub use requests::{
-    Completion, Executor, ExecutorSettings, OutgoingProgram, RefusedReplies, RequestId, RequestOutcome,
+    Completion, ExecutorSettings, OutgoingProgram, ProgramExecutor, RefusedReplies, RequestId, RequestOutcome,
 };

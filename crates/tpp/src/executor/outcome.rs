@@ -148,7 +148,7 @@ impl Merge<'_> {
     fn part(&mut self, part: &ProgramPart, echo: &PartEcho) {
         let len = self.size.bytes();
         let is_first = part.hops.start == 0;
-        let errors = self.plan.errors;
+        let mutation = self.plan.mutation;
         let sent = &part.program.instructions[part.guards..part.guards + part.instructions.len()];
         let words: Vec<usize> = sent.iter().filter_map(written).collect();
         match part.program.repr.addressing {
@@ -162,10 +162,10 @@ impl Merge<'_> {
                     (0..moved).step_by(len).for_each(|at| self.copy(&echo.program, pointer + at, start + at));
                     return;
                 }
-                let all = pushes(&self.plan.shape, 0..self.plan.shape.instructions.len());
+                let all = pushes(&self.plan.shape.instructions);
                 for hop in echo.hops(part) {
                     for push in 0..part.pushes.len() {
-                        let before = if errors.is(ExecutorMutant::WordsOfFirstGroup) { 0 } else { part.pushes.start };
+                        let before = if mutation.is(ExecutorMutant::WordsOfFirstGroup) { 0 } else { part.pushes.start };
                         let from = pointer + (hop * part.pushes.len() + push) * len;
                         let to = ((self.first_hop(part) + hop) * all + before + push) * len;
                         self.copy(&echo.program, from, start + to);
@@ -192,10 +192,11 @@ impl Merge<'_> {
 
     /// Returns the hop of the source at which a packet's memory begins.
     fn first_hop(&self, part: &ProgramPart) -> usize {
-        if self.plan.errors.is(ExecutorMutant::WordsOfFirstHops) { 0 } else { part.hops.start }
+        if self.plan.mutation.is(ExecutorMutant::WordsOfFirstHops) { 0 } else { part.hops.start }
     }
 
-    /// Sets status, hop number and stack pointer. `of_one` is whether the only switch executed the program.
+    /// Sets status, hop number and stack pointer. `of_one` says whether the only switch executed the program; it is
+    /// `None` if all switches on the path may.
     fn header(&mut self, echoes: &[PartEcho], passed: i64, of_one: Option<bool>) {
         let repr = &mut self.result.repr;
         for (part, echo) in self.plan.parts.iter().zip(echoes) {
@@ -217,7 +218,7 @@ impl Merge<'_> {
         }
         let passed = (i64::from(repr.hop).max(0) - source_hop.max(0)).max(0) as usize;
         let executed = of_one.map_or(passed, usize::from);
-        let pushes = pushes(&self.plan.shape, 0..self.plan.shape.instructions.len());
+        let pushes = pushes(&self.plan.shape.instructions);
         *pointer = (*pointer + executed * pushes * self.size.bytes()).min(self.result.memory.len());
     }
 
@@ -225,7 +226,7 @@ impl Merge<'_> {
     fn place(&self, echoes: &[PartEcho]) -> Option<u8> {
         let mut place = None;
         for (part, echo) in self.plan.parts.iter().zip(echoes) {
-            if self.plan.errors.is(ExecutorMutant::EchoIsProof) {
+            if self.plan.mutation.is(ExecutorMutant::EchoIsProof) {
                 return Some(0);
             }
             let hop = self.witness(part, echo, 0)?;
@@ -294,18 +295,18 @@ impl Merge<'_> {
             return self.unchanged(part, echo, at, block, start);
         }
         let inverted = if self.size == WordSize::Bits16 { !old & 0xffff } else { !old };
-        let errors = self.plan.errors;
+        let mutation = self.plan.mutation;
         let is_retried = echo.sent > 1;
         match came.repr.status {
             status if found == inverted && status.contains(Status::SUPPRESSED) => StoreVerdict::Denied,
             status if found == inverted && status.contains(Status::ABSENT) => StoreVerdict::Absent,
-            _ if errors.is(ExecutorMutant::AnothersIsMine) && is_retried => StoreVerdict::StoredEarlier,
-            _ if found == new && !errors.is(ExecutorMutant::MineIsAnothers) => {
-                let is_own = self.plan.options.owns_values || errors.is(ExecutorMutant::SharedIsMine);
+            _ if mutation.is(ExecutorMutant::AnothersIsMine) && is_retried => StoreVerdict::StoredEarlier,
+            _ if found == new && !mutation.is(ExecutorMutant::MineIsAnothers) => {
+                let is_own = self.plan.options.owns_values || mutation.is(ExecutorMutant::SharedIsMine);
                 if is_own { StoreVerdict::StoredEarlier } else { StoreVerdict::HasNewValue }
             }
             _ => {
-                let may_have_stored = is_retried && !errors.is(ExecutorMutant::FailureIsProof);
+                let may_have_stored = is_retried && !mutation.is(ExecutorMutant::FailureIsProof);
                 StoreVerdict::Other { found, may_have_stored }
             }
         }

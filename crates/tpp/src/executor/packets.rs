@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use wire::tpp::{ALL_ONES, Addressing, HEADER_LEN, INSTRUCTION_LEN, MAX_LEN, Operation};
+use wire::tpp::{ALL_ONES, Addressing, HEADER_LEN, INSTRUCTION_LEN, Instruction, MAX_LEN, Operation};
 
 use crate::asm::TinyProgram;
 
@@ -35,8 +35,8 @@ impl<'a> PacketLayout<'a> {
     /// Lays out the memory of the instructions in `range`. With the number of a switch, only that executes them.
     pub fn new(source: &'a TinyProgram, range: &Range<usize>, switch: Option<u32>, has_witness: bool) -> Self {
         let word = source.repr.word_size.bytes();
-        let before = pushes(source, 0..range.start);
-        let pushes = before..before + pushes(source, range.clone());
+        let before = pushes(&source.instructions[..range.start]);
+        let pushes = before..before + pushes(&source.instructions[range.clone()]);
         let own = match source.repr.addressing {
             Addressing::Stack { pointer } => pointer,
             Addressing::Hop { len: 0 } => source.memory.len(),
@@ -62,8 +62,8 @@ impl<'a> PacketLayout<'a> {
         matches!(self.source.repr.addressing, Addressing::Stack { .. })
     }
 
-    /// Returns the length of the memory for one hop.
-    pub fn first_hop(&self) -> usize {
+    /// Returns the length of the memory for one hop in bytes.
+    pub fn one_hop_len(&self) -> usize {
         if self.is_stack() { self.fixed + self.per_hop } else { self.fixed }
     }
 
@@ -74,7 +74,7 @@ impl<'a> PacketLayout<'a> {
         let last = self.witness.or(self.guard.map(|(at, _)| at)).map_or(0, |at| at / self.word);
         let shared = if self.is_stack() { self.fixed } else { 0 };
         match self.per_hop {
-            _ if self.first_hop() > room || last >= usize::from(ALL_ONES) => 0,
+            _ if self.one_hop_len() > room || last >= usize::from(ALL_ONES) => 0,
             0 => usize::MAX,
             per_hop => (room - shared) / per_hop,
         }
@@ -100,7 +100,7 @@ impl<'a> PacketLayout<'a> {
         let mut memory = Vec::with_capacity(MAX_LEN);
         if self.is_stack() {
             self.append_fixed(&mut memory, 0);
-            let all = pushes(self.source, 0..self.source.instructions.len());
+            let all = pushes(&self.source.instructions);
             for word in hops.clone().flat_map(|hop| self.pushes.clone().map(move |push| hop * all + push)) {
                 self.append(&mut memory, self.own + word * self.word, self.word);
             }
@@ -135,6 +135,6 @@ impl<'a> PacketLayout<'a> {
 }
 
 /// Returns the number of `PUSH`es among some instructions.
-pub(super) fn pushes(source: &TinyProgram, range: Range<usize>) -> usize {
-    source.instructions[range].iter().filter(|it| it.operation == Operation::Push).count()
+pub(super) fn pushes(instructions: &[Instruction]) -> usize {
+    instructions.iter().filter(|it| it.operation == Operation::Push).count()
 }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use diagnostics::Severity;
-use wire::tpp::{ALL_ONES, Addressing, HEADER_LEN, INSTRUCTION_LEN, Instruction, MAX_INSTRUCTIONS, MAX_LEN, Operation};
+use wire::tpp::{ALL_ONES, Addressing, Instruction, MAX_INSTRUCTIONS, Operation};
 
 use super::bonds::{Bond, BoundGroup, bound_groups, is_stable};
 use super::mutant::{ExecutorMutant, ExecutorMutation};
@@ -41,7 +41,7 @@ pub struct ExecutionPlan {
     pub(super) shape: TinyProgram,
     pub(super) options: ExecutionOptions,
     pub(super) parts: Vec<ProgramPart>,
-    pub(super) errors: ExecutorMutation,
+    pub(super) mutation: ExecutorMutation,
 }
 
 /// One packet of a plan.
@@ -79,27 +79,27 @@ impl ExecutionPlan {
     /// # Errors
     /// Returns what cannot be split or retried, with the instruction and the remedy.
     pub fn new(source: &TinyProgram, options: &ExecutionOptions) -> Result<ExecutionPlan, Vec<CheckFinding>> {
-        ExecutionPlan::with_errors(source, options, ExecutorMutation::default())
+        ExecutionPlan::with_mutation(source, options, ExecutorMutation::default())
     }
 
     /// Plans an execution with an error.
     #[doc(hidden)]
-    pub fn with_errors(
+    pub fn with_mutation(
         source: &TinyProgram,
         options: &ExecutionOptions,
-        errors: ExecutorMutation,
+        mutation: ExecutorMutation,
     ) -> Result<ExecutionPlan, Vec<CheckFinding>> {
         let mut source = source.clone();
-        source.repr.is_reflective |= options.reflects && !errors.is(ExecutorMutant::MarkLeftOut);
+        source.repr.is_reflective |= options.reflects && !mutation.is(ExecutorMutant::MarkLeftOut);
         let mut planner =
-            Planner { word: source.repr.word_size.bytes(), options, findings: Vec::new(), errors, source };
-        if !errors.is(ExecutorMutant::StoreRetried) {
+            Planner { word: source.repr.word_size.bytes(), options, findings: Vec::new(), mutation, source };
+        if !mutation.is(ExecutorMutant::StoreRetried) {
             planner.findings = retry::unsafe_retries(&planner.source, options);
         }
         let parts = planner.parts();
         let Planner { source, findings, .. } = planner;
         if findings.is_empty() {
-            Ok(ExecutionPlan { shape: shape(source, options), options: *options, parts, errors })
+            Ok(ExecutionPlan { shape: shape(source, options), options: *options, parts, mutation })
         } else {
             Err(findings)
         }
@@ -120,9 +120,7 @@ impl ExecutionPlan {
 fn shape(mut source: TinyProgram, options: &ExecutionOptions) -> TinyProgram {
     if options.switch.is_some() {
         let len = match source.repr.addressing {
-            Addressing::Stack { pointer } => {
-                pointer + pushes(&source, 0..source.instructions.len()) * source.repr.word_size.bytes()
-            }
+            Addressing::Stack { pointer } => pointer + pushes(&source.instructions) * source.repr.word_size.bytes(),
             Addressing::Hop { len: 0 } => source.memory.len(),
             Addressing::Hop { len } => len,
         };
@@ -147,7 +145,7 @@ struct Planner<'a> {
     /// Size of a word in bytes.
     word: usize,
     findings: Vec<CheckFinding>,
-    errors: ExecutorMutation,
+    mutation: ExecutorMutation,
 }
 
 impl Planner<'_> {
@@ -158,8 +156,7 @@ impl Planner<'_> {
 
     fn parts(&mut self) -> Vec<ProgramPart> {
         let count = self.source.instructions.len();
-        let len = HEADER_LEN + count * INSTRUCTION_LEN + self.source.memory.len();
-        let fits = !self.is_targeted() && count <= MAX_INSTRUCTIONS && len <= MAX_LEN;
+        let fits = !self.is_targeted() && self.source.fits();
         if fits && self.needs_witness() && !self.has_stack_operands() && count < MAX_INSTRUCTIONS {
             let group = PlanGroup { range: 0..count, guards: Vec::new() };
             // Without room for the witness, the program is sent as it is.
@@ -197,7 +194,7 @@ impl Planner<'_> {
             guards: 0,
             hops: 0..self.hops(),
             is_last: true,
-            pushes: 0..pushes(&self.source, 0..self.source.instructions.len()),
+            pushes: 0..pushes(&self.source.instructions),
             block,
             witness: None,
             is_whole: true,
@@ -211,7 +208,7 @@ impl Planner<'_> {
             Addressing::Hop { len: 0 } => 1,
             Addressing::Hop { len } => (memory / len).max(1),
             Addressing::Stack { pointer } => {
-                let hop = pushes(&self.source, 0..self.source.instructions.len()) * self.word;
+                let hop = pushes(&self.source.instructions) * self.word;
                 if hop == 0 { 1 } else { memory.saturating_sub(pointer).div_ceil(hop).max(1) }
             }
         }
@@ -276,10 +273,10 @@ impl Planner<'_> {
             return vec![PlanGroup { range: 0..0, guards: Vec::new() }];
         }
         let mut groups: Vec<PlanGroup> = Vec::new();
-        for BoundGroup { range, bond } in bound_groups(all, self.word, self.errors) {
+        for BoundGroup { range, bond } in bound_groups(all, self.word, self.mutation) {
             let guards: Vec<usize> = (0..range.start)
                 .filter(|at| is_stable(&all[*at], all, self.word))
-                .filter(|_| !self.errors.is(ExecutorMutant::CexecNotRepeated))
+                .filter(|_| !self.mutation.is(ExecutorMutant::CexecNotRepeated))
                 .collect();
             let own = usize::from(self.is_targeted());
             if let Some(last) = groups.last_mut()
@@ -315,13 +312,13 @@ impl Planner<'_> {
     /// Returns the packets of a group: one for each range of hops that memory has room for.
     fn ranges(&mut self, all: &[Instruction], group: &PlanGroup, is_only: bool, has_witness: bool) -> Vec<ProgramPart> {
         let source = self.source.clone();
-        let switch = self.options.switch.filter(|_| !self.errors.is(ExecutorMutant::GuardLeftOut));
+        let switch = self.options.switch.filter(|_| !self.mutation.is(ExecutorMutant::GuardLeftOut));
         let layout = PacketLayout::new(&source, &group.range, switch, has_witness);
         let instructions = instructions(all, group, &layout);
         let hops = if self.is_targeted() { 1 } else { self.hops() };
         let fitting = layout.hops(instructions.len()).min(hops);
         if fitting == 0 {
-            let message = format!("{} bytes of memory do not fit into a packet", layout.first_hop());
+            let message = format!("{} bytes of memory do not fit into a packet", layout.one_hop_len());
             self.find("too-long", Some(group.range.start), message, "use fewer words, or words of 16 bits");
             return Vec::new();
         }
@@ -368,6 +365,7 @@ impl Planner<'_> {
     /// Refuses programs whose words or effects would be others in several packets.
     fn check_split(&mut self, parts: &[ProgramPart], groups: usize) {
         let all = self.source.instructions.clone();
+        let application = row_of(Namespace::PacketMetadata, "TPP-Application").address();
         let is_stack = matches!(self.source.repr.addressing, Addressing::Stack { .. });
         let has_ranges = parts.len() > groups;
         if self.is_targeted() {
@@ -380,7 +378,7 @@ impl Planner<'_> {
             let own = usize::from(it.address).wrapping_sub(OWN_FIELDS.into()) / 2;
             let reads_own = own < OWN_FIELD_COUNT && it.operation != Operation::LoadIndirect;
             // The hop number of a later range begins anew, and the others are those of each packet.
-            let is_application = own == 5;
+            let is_application = it.address & !1 == application;
             if reads_own && !is_application && (own != 0 || has_ranges) {
                 let message = "this field differs in each packet of the program".to_owned();
                 self.find("unsplittable", Some(at), message, "read it with a program that fits into one packet");

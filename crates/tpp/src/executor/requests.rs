@@ -9,7 +9,9 @@ use wire::tpp::{Addressing, Packet, Status, UDP_PORT};
 use super::bonds::written;
 use super::mutant::{ExecutorMutant, ExecutorMutation};
 use super::outcome::{ExecutedProgram, PartEcho};
+use super::packets::pushes;
 use super::plan::ExecutionPlan;
+use super::retry::blocks;
 use crate::asm::TinyProgram;
 
 /// Length of the name behind a program: a sequence number and a random tag.
@@ -99,7 +101,7 @@ pub struct RefusedReplies {
 
 /// A packet on its way.
 #[derive(Clone, Copy, Debug)]
-struct Flight {
+struct SentPacket {
     tag: u64,
     request: RequestId,
     part: usize,
@@ -149,7 +151,7 @@ impl PendingRequest {
 
 /// The sender of programs as datagrams.
 #[derive(Clone, Debug)]
-pub struct Executor {
+pub struct ProgramExecutor {
     settings: ExecutorSettings,
     requests: BTreeMap<RequestId, PendingRequest>,
     last_request: u64,
@@ -157,7 +159,7 @@ pub struct Executor {
     packets: usize,
     /// Sequence number of the last datagram.
     last: u64,
-    flights: BTreeMap<u64, Flight>,
+    sent_packets: BTreeMap<u64, SentPacket>,
     /// Packets that wait for their first try, or for another one.
     queue: VecDeque<(RequestId, usize)>,
     retries: VecDeque<(RequestId, usize)>,
@@ -167,32 +169,32 @@ pub struct Executor {
     timers: BTreeSet<(u64, RequestId, Option<usize>)>,
     completions: VecDeque<Completion>,
     refused: RefusedReplies,
-    errors: ExecutorMutation,
+    mutation: ExecutorMutation,
 }
 
-impl Executor {
+impl ProgramExecutor {
     /// Creates an executor without requests.
-    pub fn new(settings: ExecutorSettings) -> Executor {
-        Executor::with_errors(settings, ExecutorMutation::default())
+    pub fn new(settings: ExecutorSettings) -> ProgramExecutor {
+        ProgramExecutor::with_mutation(settings, ExecutorMutation::default())
     }
 
     /// Creates an executor with an error.
     #[doc(hidden)]
-    pub fn with_errors(settings: ExecutorSettings, errors: ExecutorMutation) -> Executor {
-        Executor {
+    pub fn with_mutation(settings: ExecutorSettings, mutation: ExecutorMutation) -> ProgramExecutor {
+        ProgramExecutor {
             settings,
             requests: BTreeMap::new(),
             last_request: 0,
             packets: 0,
             last: 0,
-            flights: BTreeMap::new(),
+            sent_packets: BTreeMap::new(),
             queue: VecDeque::new(),
             retries: VecDeque::new(),
             in_flight: 0,
             timers: BTreeSet::new(),
             completions: VecDeque::new(),
             refused: RefusedReplies::default(),
-            errors,
+            mutation,
         }
     }
 
@@ -216,7 +218,7 @@ impl Executor {
     /// Returns the next datagram to send, if there is one. `random` returns numbers that nobody can predict.
     pub fn send(&mut self, now_ns: u64, mut random: impl FnMut() -> u64) -> Option<OutgoingProgram> {
         self.expire(now_ns);
-        let bound = self.settings.in_flight.max(1) + usize::from(self.errors.is(ExecutorMutant::BoundIgnored));
+        let bound = self.settings.in_flight.max(1) + usize::from(self.mutation.is(ExecutorMutant::BoundIgnored));
         let next = match self.retries.pop_front() {
             Some(next) => Some(next),
             None if self.in_flight < bound => self.queue.pop_front(),
@@ -233,17 +235,17 @@ impl Executor {
                 (0, Vec::new())
             }
         };
-        if self.errors.is(ExecutorMutant::EarlierTryForgotten) {
-            sequences.drain(..).for_each(|sequence| _ = self.flights.remove(&sequence));
+        if self.mutation.is(ExecutorMutant::EarlierTryForgotten) {
+            sequences.drain(..).for_each(|sequence| _ = self.sent_packets.remove(&sequence));
         }
         sequences.push(sequence);
-        let doublings = if self.errors.is(ExecutorMutant::NoBackoff) { 0 } else { before };
+        let doublings = if self.mutation.is(ExecutorMutant::NoBackoff) { 0 } else { before };
         let factor = 1u64.checked_shl(doublings).unwrap_or(u64::MAX);
         let wait_ns = self.settings.timeout_ns.saturating_mul(factor).min(self.settings.longest_timeout_ns.max(1));
         let again_ns = now_ns.saturating_add(wait_ns.max(1));
         request.parts[part] = PartState::Sent { tries: before + 1, sequences, again_ns: Some(again_ns) };
         self.timers.insert((again_ns, id, Some(part)));
-        self.flights.insert(sequence, Flight { tag, request: id, part, sent_ns: now_ns });
+        self.sent_packets.insert(sequence, SentPacket { tag, request: id, part, sent_ns: now_ns });
         let name = [sequence.to_be_bytes(), tag.to_be_bytes()].concat();
         let datagram = request.plan.parts[part].program.packet(&name);
         Some(OutgoingProgram { request: id, to: request.to, datagram })
@@ -255,7 +257,7 @@ impl Executor {
         self.expire(now_ns);
         let packet = Packet::new_checked(datagram).ok();
         let packet =
-            packet.filter(|packet| packet.is_checksum_right() || self.errors.is(ExecutorMutant::DamagedAccepted));
+            packet.filter(|packet| packet.is_checksum_right() || self.mutation.is(ExecutorMutant::DamagedAccepted));
         let name = packet.as_ref().and_then(|packet| packet.payload().first_chunk::<NAME_LEN>());
         let (Some(packet), Some(name)) = (&packet, name) else {
             self.refused.damaged += 1;
@@ -263,7 +265,7 @@ impl Executor {
         };
         let name = u128::from_be_bytes(*name);
         let (sequence, tag) = ((name >> 64) as u64, name as u64);
-        let Some(flight) = self.flights.get(&sequence).copied() else {
+        let Some(sent) = self.sent_packets.get(&sequence).copied() else {
             // Nothing was sent with a later number.
             let counter = if (1..=self.last).contains(&sequence) {
                 &mut self.refused.repeated
@@ -273,41 +275,41 @@ impl Executor {
             *counter += 1;
             return;
         };
-        let Some(request) = self.requests.get_mut(&flight.request) else { return };
-        let is_source = request.to == from && port == UDP_PORT || self.errors.is(ExecutorMutant::SourceIgnored);
-        if !is_source || flight.tag != tag && !self.errors.is(ExecutorMutant::TagIgnored) {
+        let Some(request) = self.requests.get_mut(&sent.request) else { return };
+        let is_source = request.to == from && port == UDP_PORT || self.mutation.is(ExecutorMutant::SourceIgnored);
+        if !is_source || sent.tag != tag && !self.mutation.is(ExecutorMutant::TagIgnored) {
             self.refused.foreign += 1;
             return;
         }
         let program = TinyProgram::decode(packet);
-        let is_echo = is_echo(&request.plan.parts[flight.part].program, &program);
-        if !is_echo && !self.errors.is(ExecutorMutant::AlteredAccepted) {
+        let is_echo = is_echo(&request.plan.parts[sent.part].program, &program);
+        if !is_echo && !self.mutation.is(ExecutorMutant::AlteredAccepted) {
             self.refused.altered += 1;
             return;
         }
-        let PartState::Sent { tries, sequences, again_ns } = &mut request.parts[flight.part] else {
+        let PartState::Sent { tries, sequences, again_ns } = &mut request.parts[sent.part] else {
             // Only with an error: the names of a packet end with its echo.
             self.in_flight = self.in_flight.saturating_sub(1);
             return;
         };
         let (tries, again_ns) = (*tries, *again_ns);
-        let rtt_ns = now_ns.saturating_sub(flight.sent_ns);
+        let rtt_ns = now_ns.saturating_sub(sent.sent_ns);
         let sequences = std::mem::take(sequences);
-        request.parts[flight.part] = PartState::Echoed(PartEcho { program, rtt_ns, sent: tries });
-        let place = (flight.request, flight.part);
+        request.parts[sent.part] = PartState::Echoed(PartEcho { program, rtt_ns, sent: tries });
+        let place = (sent.request, sent.part);
         match again_ns {
             Some(again_ns) => _ = self.timers.remove(&(again_ns, place.0, Some(place.1))),
             None => self.retries.retain(|waiting| *waiting != place),
         }
         self.in_flight = self.in_flight.saturating_sub(1);
-        if !self.errors.is(ExecutorMutant::DuplicateAccepted) {
-            sequences.iter().for_each(|sequence| _ = self.flights.remove(sequence));
+        if !self.mutation.is(ExecutorMutant::DuplicateAccepted) {
+            sequences.iter().for_each(|sequence| _ = self.sent_packets.remove(sequence));
         }
         let (echoed, all) = request.echoed();
         if echoed == all {
             let echoes: Vec<PartEcho> = request.parts.iter().filter_map(echo_of).collect();
             let outcome = RequestOutcome::Executed(request.plan.executed(&echoes));
-            self.complete(flight.request, outcome);
+            self.complete(sent.request, outcome);
         }
     }
 
@@ -351,12 +353,12 @@ impl Executor {
             let Some(request) = self.requests.get_mut(&id) else { continue };
             let Some(part) = part else {
                 let (sent, echoed) = (request.sent(), request.echoed());
-                if !self.errors.is(ExecutorMutant::DeadlineIgnored) {
+                if !self.mutation.is(ExecutorMutant::DeadlineIgnored) {
                     self.complete(id, RequestOutcome::TooLate { sent, echoed });
                 }
                 continue;
             };
-            let limit = request.plan.options.tries.max(1) + u32::from(self.errors.is(ExecutorMutant::OneTryMore));
+            let limit = request.plan.options.tries.max(1) + u32::from(self.mutation.is(ExecutorMutant::OneTryMore));
             let PartState::Sent { tries, again_ns, .. } = &mut request.parts[part] else { continue };
             if *tries >= limit {
                 let (sent, echoed) = (request.sent(), request.echoed());
@@ -381,7 +383,7 @@ impl Executor {
         for (part, state) in request.parts.iter().enumerate() {
             let PartState::Sent { sequences, again_ns, .. } = state else { continue };
             self.in_flight = self.in_flight.saturating_sub(1);
-            sequences.iter().for_each(|sequence| _ = self.flights.remove(sequence));
+            sequences.iter().for_each(|sequence| _ = self.sent_packets.remove(sequence));
             again_ns.iter().for_each(|at_ns| _ = self.timers.remove(&(*at_ns, id, Some(part))));
         }
         self.queue.retain(|(other, _)| *other != id);
@@ -422,11 +424,7 @@ fn is_echo(sent: &TinyProgram, came: &TinyProgram) -> bool {
 /// Whether the words that no instruction writes are those that were sent. `stack` is where a stack begins, in bytes.
 fn has_constants(sent: &TinyProgram, came: &TinyProgram, stack: Option<usize>) -> bool {
     let word = sent.repr.word_size.bytes();
-    let block = match sent.repr.addressing {
-        Addressing::Hop { len } if len > 0 => len,
-        _ => sent.memory.len().max(1),
-    };
-    let pushes = sent.instructions.iter().filter(|it| it.operation == wire::tpp::Operation::Push).count();
+    let pushes = pushes(&sent.instructions);
     let is_written = |at: usize| match stack {
         Some(start) if at >= start => pushes > 0,
         None if at < pushes * word => true,
@@ -436,8 +434,8 @@ fn has_constants(sent: &TinyProgram, came: &TinyProgram, stack: Option<usize>) -
             .filter_map(written)
             .any(|word_at| (word_at * word..(word_at + 1) * word).contains(&at)),
     };
-    let bytes = sent.memory.chunks(block).zip(came.memory.chunks(block));
-    bytes
+    blocks(sent)
+        .zip(blocks(came))
         .flat_map(|(sent, came)| sent.iter().zip(came).enumerate())
         .all(|(at, (sent, came))| sent == came || is_written(at))
 }

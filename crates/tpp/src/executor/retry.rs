@@ -93,7 +93,7 @@ pub(super) fn shares_memory(source: &TinyProgram) -> bool {
 }
 
 /// Returns the memory of each hop, or the whole memory if all share it.
-fn blocks(source: &TinyProgram) -> impl Iterator<Item = &[u8]> {
+pub(super) fn blocks(source: &TinyProgram) -> impl Iterator<Item = &[u8]> {
     let len = match source.repr.addressing {
         Addressing::Hop { len } if len > 0 => len,
         _ => source.memory.len().max(1),

@@ -4,7 +4,7 @@ use wire::int::WORD;
 
 use crate::map::{INT_FIELDS, IntField};
 
-/// Words for the instructions in files, with their bits.
+/// Names of the INT instructions in scenario files, and their bits in the bitmap.
 pub const INSTRUCTIONS: [(&str, u8); 9] = [
     ("node", 0),
     ("interfaces", 1),

@@ -2,10 +2,10 @@
 //! Dataplane Specification* 2.1): the metadata of a hop come from the rows of the [map](crate::map) that name an INT
 //! field.
 //!
-//! A [transit](IntNode::transit) puts its metadata on the stack of a packet; a [sink](IntNode::sink) takes INT off and
+//! A [transit](IntNode::transit) puts its metadata on the stack of a packet; a [sink](IntNode::sink) removes INT and
 //! reports; a [source](IntNode::source) adds an empty stack. All other frames keep every byte, as do frames whose INT
-//! header is malformed or lies about a length. Checksums are updated, so the checksum complement is not used and is all
-//! ones (section 5.6).
+//! header is malformed or has an inconsistent length. Checksums are updated, so the checksum complement is not used and
+//! is all ones (section 5.6).
 
 mod edit;
 mod fields;
@@ -40,7 +40,7 @@ pub enum IntVerdict {
     MtuExceeded,
     /// The stack has no room for another hop. The frame is unchanged.
     StackFull,
-    /// The header is malformed or lies. The frame is unchanged.
+    /// The header is malformed or has an inconsistent length. The frame is unchanged.
     Malformed(Malformed),
 }
 
@@ -55,7 +55,7 @@ pub struct IntRemoval {
 
 /// A field of the metadata, and the address of its row.
 #[derive(Clone, Copy, Debug)]
-struct FieldSource {
+struct MetadataField {
     field: IntField,
     address: Option<u32>,
 }
@@ -64,7 +64,7 @@ struct FieldSource {
 #[derive(Clone, Debug)]
 pub struct IntNode {
     marker: Marker,
-    fields: Vec<FieldSource>,
+    fields: Vec<MetadataField>,
     mutation: IntMutation,
 }
 
@@ -78,7 +78,7 @@ impl IntNode {
     pub fn with_mutation(marker: Marker, mutation: IntMutation) -> IntNode {
         let fields = int_sources(u16::MAX).map(|source| {
             let address = source.row.map(|row| u32::from(row.address()));
-            FieldSource { field: source.field, address }
+            MetadataField { field: source.field, address }
         });
         IntNode { marker, fields: fields.collect(), mutation }
     }
@@ -143,8 +143,8 @@ impl IntNode {
         IntVerdict::Inserted
     }
 
-    /// Takes INT off a frame, restores the packet that the source received, and reports. `number` returns the number of
-    /// the report.
+    /// Removes INT from a frame, restores the packet that the source received, and reports. `number` returns the number
+    /// of the report.
     ///
     /// # Errors
     /// Returns [`IntVerdict::Absent`] or [`IntVerdict::Malformed`]; the frame is unchanged.
@@ -249,7 +249,7 @@ impl IntNode {
     /// Appends the fields that instructions request, in wire order. Returns the instructions with a value.
     fn append<M: SwitchMemory>(&self, instructions: u16, bytes: &mut Vec<u8>, memory: &mut M) -> u16 {
         let (mut word, mut bits, mut known) = (0u64, 0, 0);
-        for FieldSource { field, address } in &self.fields {
+        for MetadataField { field, address } in &self.fields {
             let bit = 0x8000 >> field.bit;
             if instructions & bit == 0 {
                 continue;
@@ -286,9 +286,10 @@ impl IntNode {
         let (mut bitmap, mut bytes) = (0, Vec::new());
         for bit in REPORTED.map(|bit| instructions & 0x8000 >> bit) {
             let before = bytes.len();
-            match self.append(bit, &mut bytes, memory) != 0 || self.is(IntMutant::ReportOfAbsent) {
-                true => bitmap |= bit,
-                false => bytes.truncate(before),
+            if self.append(bit, &mut bytes, memory) != 0 || self.is(IntMutant::ReportOfAbsent) {
+                bitmap |= bit;
+            } else {
+                bytes.truncate(before);
             }
         }
         (bitmap, bytes)

@@ -2,13 +2,12 @@
 
 use super::{LinkPlace, LinkSample};
 use crate::asm::TinyProgram;
-use crate::hop_words::{PROGRAM_HOPS, program, pushes, rows};
+use crate::hop_words::{DISCOVERED, PROGRAM_HOPS, discovered_link, program, pushes, rows};
 
 /// Maximum number of switches on a path. A hop number beyond 127 is not counted, so 127 may mean more.
 pub const MAX_HOPS: usize = 126;
 
-/// What each program pushes at a switch. The identity comes first, so that rows of different switches are not mixed.
-const DISCOVERED: [&str; 4] = ["Switch:ID", "Link:ID", "Link:Capacity", "Link:Capacity.High"];
+/// Words that each program of a sample pushes at a switch. The identity comes first, as in [`DISCOVERED`].
 const COUNTERS: [&str; 5] = ["Switch:ID", "Link:ID", "Switch:Clock", "Link:RX-Bytes", "Link:RX-Bytes.High"];
 const RATES: [&str; 4] = ["Switch:ID", "Link:Queued-Bytes", "Link:AppSpecific_0", "Link:AppSpecific_1"];
 
@@ -50,10 +49,7 @@ pub(super) fn discovered(echoes: &[TinyProgram]) -> Option<(usize, Vec<(LinkPlac
     let known = passed.min(echoes.len() * PROGRAM_HOPS);
     let mut links = Vec::with_capacity(known);
     for ((first, hops), echo) in parts(known).zip(echoes) {
-        for words in rows(echo, first, hops, passed, DISCOVERED.len())? {
-            let place = LinkPlace { switch: words[0], port: words[1] };
-            links.push((place, (u64::from(words[3]) << 32 | u64::from(words[2])) as f64));
-        }
+        links.extend(rows(echo, first, hops, passed, DISCOVERED.len())?.map(|words| discovered_link(&words)));
     }
     Some((passed, links))
 }

@@ -129,4 +129,23 @@ fn links_and_bits_are_bounded() {
     assert_eq!(BitmapSketch::new(SketchHash { bits: u32::MAX, seed: 0 }).hash().bits, 1 << 20);
     (0..MAX_LINKS as u32 + 5).for_each(|port| sketch.observe(link(1, port), b"x"));
     assert_eq!((sketch.links().count(), sketch.left_out()), (MAX_LINKS, 5));
+    // A merge keeps to the maximum too, and a repeated report counts again.
+    let mut other = BitmapSketch::new(sketch.hash());
+    [link(1, 0), link(2, 1)].into_iter().for_each(|place| other.observe(place, b"x"));
+    for left_out in [6, 7] {
+        sketch.merge(&other).expect("they have the same hash");
+        assert_eq!((sketch.links().count(), sketch.left_out()), (MAX_LINKS, left_out));
+    }
+}
+
+#[test]
+fn an_aggregator_keeps_the_latest_periods() {
+    let mut aggregator = SketchAggregator::new(HASH);
+    let seen = sketch(HASH, 0..1);
+    // The first period comes once more when it was dropped.
+    for period in (0..4_097).chain([0]) {
+        aggregator.accept(&SketchReport { period, sketch: seen.clone() }).expect("it has the hash");
+    }
+    assert_eq!(aggregator.periods().count(), 4_096);
+    assert_eq!(aggregator.periods().next().map(|(period, _)| period), Some(1));
 }

@@ -4,12 +4,13 @@ use lab::scenario::{IntResult, Results, Scenario};
 use lab::{IntRole, Topology};
 use serde_json::{Value, json};
 
-use crate::output::{Output, aligned, grouped, three_digits};
+use super::minions::hop_rows;
+use crate::output::{Output, aligned, grouped};
 
-/// Says so if no switch reports the INT headers of a scenario.
+/// Warns if no switch reports the INT headers of a scenario.
 pub fn warn_of_missing_sinks(topology: &Topology, scenario: &Scenario, output: &Output) {
     if topology.int != IntRole::Sink && scenario.traffic.iter().any(|traffic| traffic.int.is_some()) {
-        output.note("no switch takes INT off and reports it: add int = \"sink\" below [defaults] of the topology");
+        output.note("no switch removes INT and reports it: add int = \"sink\" below [defaults] of the topology");
     }
 }
 
@@ -19,21 +20,16 @@ pub fn text(results: &Results) -> String {
     let mut notes = String::new();
     for (name, int) in results.int() {
         let hops = int.packets.iter().map(|packet| packet.hops.len()).max().unwrap_or(0);
-        for hop in 0..hops {
-            for (index, field) in int.fields.iter().enumerate() {
-                let all = int.packets.iter().filter_map(|packet| *packet.hops.get(hop)?.get(index)?);
-                let all: Vec<u64> = all.collect();
-                let (Some(least), Some(most)) = (all.iter().min(), all.iter().max()) else { continue };
-                let mean = all.iter().map(|value| *value as f64).sum::<f64>() / all.len() as f64;
-                let [count, least, most] = [all.len() as u64, *least, *most].map(grouped);
-                let (hop, mean) = ((hop + 1).to_string(), three_digits(mean));
-                rows.push([name.to_owned(), hop, (*field).to_owned(), count, least, mean, most]);
-            }
-        }
+        rows.extend(hop_rows(name, &int.fields, hops, |hop, index| {
+            int.packets.iter().filter_map(|packet| *packet.hops.get(hop)?.get(index)?).collect()
+        }));
         let incomplete = int.packets.iter().filter(|packet| packet.is_incomplete).count() as u64;
-        for (count, what) in [(int.too_long, "were sent without INT"), (incomplete, "lack a hop")] {
+        for (count, what) in [
+            (int.too_long, "were sent without INT: the MTU left no room"),
+            (incomplete, "lack hops: the MTU or the hop limit was reached"),
+        ] {
             if count > 0 {
-                notes.push_str(&format!("{} packets of {name} {what}: the MTU left no room\n", grouped(count)));
+                notes.push_str(&format!("{} packets of {name} {what}\n", grouped(count)));
             }
         }
     }

@@ -68,9 +68,8 @@ pub fn programs(
 /// Warns of programs in a network whose switches do not execute them.
 pub fn warn_of_idle(topology: &Topology, scenario: &Scenario, output: &Output) {
     let has_programs = scenario.traffic.iter().any(|traffic| {
-        let is_balanced =
-            matches!(&traffic.kind, TrafficKind::Conga { balancing, .. } if *balancing != Balancing::Ecmp);
-        traffic.program().is_some() || is_balanced
+        traffic.program().is_some()
+            || matches!(traffic.kind, TrafficKind::Conga { balancing: Balancing::LeastLoaded { .. }, .. })
     });
     let stores_rates = scenario.traffic.iter().any(|traffic| matches!(traffic.kind, TrafficKind::Rcp { .. }));
     let message = match topology.tpp {
@@ -87,18 +86,9 @@ pub fn text(topology: &Topology, results: &Results) -> String {
     let mut notes = String::new();
     for (name, minion) in results.minions() {
         let hops = minion.packets.iter().map(|packet| packet.hops.len()).max().unwrap_or(0);
-        for hop in 0..hops {
-            for (index, word) in minion.words.iter().enumerate() {
-                let value = |packet: &lab::scenario::MinionPacket| packet.hops.get(hop)?.get(index).copied();
-                let all: Vec<u32> = minion.packets.iter().filter_map(value).collect();
-                let (Some(least), Some(most)) = (all.iter().min(), all.iter().max()) else { continue };
-                let mean = all.iter().map(|word| f64::from(*word)).sum::<f64>() / all.len() as f64;
-                let numbers = [grouped(u64::from(*least)), three_digits(mean), grouped(u64::from(*most))];
-                let [least, mean, most] = numbers;
-                let count = grouped(all.len() as u64);
-                rows.push([name.to_owned(), (hop + 1).to_string(), word.clone(), count, least, mean, most]);
-            }
-        }
+        rows.extend(hop_rows(name, &minion.words, hops, |hop, index| {
+            minion.packets.iter().filter_map(|packet| Some(u64::from(*packet.hops.get(hop)?.get(index)?))).collect()
+        }));
         if minion.too_long > 0 {
             notes.push_str(&format!(
                 "{} packets of {name} were sent without program: the MTU left no room\n",
@@ -108,6 +98,27 @@ pub fn text(topology: &Topology, results: &Results) -> String {
     }
     let table = if rows.len() > 1 { format!("\n{}", aligned(&rows, &[1, 3, 4, 5, 6])) } else { String::new() };
     table + &paths(topology, results) + &notes
+}
+
+/// Returns a row for each hop and field of some traffic: number, minimum, mean and maximum of its values.
+pub fn hop_rows(
+    name: &str,
+    fields: &[impl AsRef<str>],
+    hops: usize,
+    values: impl Fn(usize, usize) -> Vec<u64>,
+) -> Vec<[String; 7]> {
+    let mut rows = Vec::new();
+    for hop in 0..hops {
+        for (index, field) in fields.iter().enumerate() {
+            let all = values(hop, index);
+            let (Some(least), Some(most)) = (all.iter().min(), all.iter().max()) else { continue };
+            let mean = all.iter().map(|value| *value as f64).sum::<f64>() / all.len() as f64;
+            let [count, least, most] = [all.len() as u64, *least, *most].map(grouped);
+            let (hop, mean) = ((hop + 1).to_string(), three_digits(mean));
+            rows.push([name.to_owned(), hop, field.as_ref().to_owned(), count, least, mean, most]);
+        }
+    }
+    rows
 }
 
 /// Lists the paths that packets recorded.

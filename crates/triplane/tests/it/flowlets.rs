@@ -70,6 +70,13 @@ fn flowlets_keep_their_order_if_the_gap_exceeds_the_difference_of_the_paths() {
 }
 
 #[test]
+fn sums_of_loads_fill_the_shared_link() {
+    let changes = [("paths = 2", "paths = 2\nmetric = \"sum\""), ("10s", "2s"), ("9990ms", "1990ms")];
+    let results = simulate("conga", &changes, "", 1, 1);
+    assert!(most_loaded(&results) > 0.93, "{}", most_loaded(&results));
+}
+
+#[test]
 fn a_dead_path_is_left_within_ten_samples() {
     // Spine 1 does not reach the receiver for half a second, which its leaf does not notice. The other path has room.
     let changes = [("10s", "2s"), ("9990ms", "1990ms"), ("120Mbps", "40Mbps")];

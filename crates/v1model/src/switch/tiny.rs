@@ -210,8 +210,8 @@ impl Switch {
     /// Makes the state for the settings of the configuration.
     pub(super) fn prepare_tiny(&mut self) {
         let (programs, int) = (self.config.tiny_programs.clone(), self.config.int.clone());
-        let numbers = programs.as_ref().map(|it| it.switch_id).or(int.as_ref().map(|it| it.node_id));
-        self.tiny = numbers.map(|switch_id| {
+        let switch_id = programs.as_ref().map(|it| it.switch_id).or(int.as_ref().map(|it| it.node_id));
+        self.tiny = switch_id.map(|switch_id| {
             let (registry, ids) = (&mut self.registry, self.ports.ids().enumerate());
             let port = |(at, id)| (id, TinyPort::new(registry, at, id, int.is_some()));
             let ports: BTreeMap<_, _> = ids.map(port).collect();
@@ -239,9 +239,15 @@ impl Switch {
             return None;
         }
         let (destination, rest) = data.split_first_chunk()?;
-        let (ethernet, program) = ([*destination, *rest.first_chunk()?], Vec::new());
-        let (arrived, queued, matched) = (now, None, None);
-        let mut tiny = TinyPacket { program, tags_behind: 0, has_int, ethernet, arrived, queued, matched };
+        let mut tiny = TinyPacket {
+            program: Vec::new(),
+            tags_behind: 0,
+            has_int,
+            ethernet: [*destination, *rest.first_chunk()?],
+            arrived: now,
+            queued: None,
+            matched: None,
+        };
         let Some(place) = place else { return Some(Box::new(tiny)) };
         // Packets that the P4 program drops take no token of executions.
         let rate = programs.interpreted_rate;

@@ -78,9 +78,10 @@ impl IntPlace {
         let packet = Packet::new_checked(&frame[self.start..self.end])?;
         let is_payload = matches!(packet.next_protocol(), NextProtocol::Payload { .. });
         let value = u32::from(frame[self.start] >> 2 & 3);
-        match is_payload == matches!(self.marker, Marker::Dscp(_)) {
-            true => Ok(packet),
-            false => Err(Malformed::Field { format: super::FORMAT, field: "next protocol type", value }),
+        if is_payload == matches!(self.marker, Marker::Dscp(_)) {
+            Ok(packet)
+        } else {
+            Err(Malformed::Field { format: super::FORMAT, field: "next protocol type", value })
         }
     }
 

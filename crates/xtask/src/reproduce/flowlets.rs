@@ -43,9 +43,9 @@ struct Balance {
 
 const BALANCES: [Balance; 4] = [
     Balance { name: "ECMP", scenario: "ecmp.toml", changes: &[], is_drawn: true },
-    Balance { name: "CONGA*, samples each 2 ms", scenario: "conga.toml", changes: &[], is_drawn: true },
+    Balance { name: "CONGA*, samples every 2 ms", scenario: "conga.toml", changes: &[], is_drawn: true },
     Balance {
-        name: "CONGA*, each 1 ms",
+        name: "CONGA*, every 1 ms",
         scenario: "conga.toml",
         changes: &[("interval = \"2ms\"", "interval = \"1ms\"")],
         is_drawn: false,

@@ -14,7 +14,7 @@ use tpp::probe::Prober;
 use wire::tpp::UDP_PORT;
 
 use super::departures::{Departures, Pattern};
-use super::udp::{HEADERS, STAMP, numbered};
+use super::udp::{HEADERS, MAX_AT_ONCE, STAMP, numbered, stamped};
 use crate::sim::{App, Io};
 
 /// Time after which a program without an echo is lost.
@@ -22,9 +22,6 @@ const TIMEOUT_NS: u64 = 1_000_000_000;
 
 /// Maximum number of programs of a path whose echoes are awaited.
 const MAX_AWAITED: usize = 64;
-
-/// Maximum number of datagrams that are sent at one moment, however far a clock is set forward.
-const MAX_AT_ONCE: usize = 4_096;
 
 /// The way in which a sender uses the paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -189,10 +186,7 @@ impl CongaSender {
             let balancer = self.balancer.as_mut();
             let socket = balancer.map_or(flow, |balancer| balancer.choose(flow as u64, bytes, io.now.as_ns()));
             let (departures, sent) = &mut self.flows[flow];
-            let mut payload = vec![0; self.payload];
-            payload[..4].copy_from_slice(&self.number.to_be_bytes());
-            payload[4..12].copy_from_slice(&numbered(flow, *sent).to_be_bytes());
-            payload[12..20].copy_from_slice(&io.true_now.as_ns().to_be_bytes());
+            let payload = stamped(self.payload, self.number, numbered(flow, *sent), io.true_now);
             *sent += 1;
             let socket = io.sockets.get_mut::<Socket<'_>>(self.sockets[socket]);
             self.sent += u64::from(socket.send_slice(&payload, to).is_ok());

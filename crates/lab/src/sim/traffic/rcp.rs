@@ -13,7 +13,7 @@ use tpp::probe::{Echo, Prober};
 use tpp::rcp::{RcpController, RcpCounts, RcpSettings};
 use wire::tpp::UDP_PORT;
 
-use super::udp::{HEADERS, STAMP};
+use super::udp::{HEADERS, STAMP, stamped};
 use crate::sim::{App, Io};
 
 /// Interval between two discoveries of the path.
@@ -225,10 +225,7 @@ impl RcpSender {
                 break;
             }
             self.credit.0 -= frame;
-            let mut payload = vec![0; self.payload];
-            payload[..4].copy_from_slice(&self.flow.to_be_bytes());
-            payload[4..12].copy_from_slice(&self.sent.to_be_bytes());
-            payload[12..20].copy_from_slice(&io.true_now.as_ns().to_be_bytes());
+            let payload = stamped(self.payload, self.flow, self.sent, io.true_now);
             let to = IpEndpoint::new(IpAddress::Ipv4(self.to.0), self.to.1);
             self.sent += u64::from(socket.send_slice(&payload, to).is_ok());
         }

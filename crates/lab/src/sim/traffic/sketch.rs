@@ -118,13 +118,12 @@ impl LinkCounter {
     }
 
     fn remember(&mut self, key: (u64, LinkPlace), element: &[u8]) {
-        let known = self.exact.entry(key).or_default();
-        if known.contains(element) {
+        if self.exact.get(&key).is_some_and(|known| known.contains(element)) {
             return;
         }
         self.is_cut |= self.kept >= MAX_EXACT;
         if !self.is_cut {
-            known.insert(element.to_vec());
+            self.exact.entry(key).or_default().insert(element.to_vec());
             self.kept += 1;
         }
     }
@@ -203,5 +202,14 @@ mod tests {
         assert_eq!(periods, [(0, 2), (2, 2)]);
         let known: Vec<_> = counter.exact.iter().map(|((period, _), known)| (*period, known.len())).collect();
         assert_eq!(known, [(0, 2), (0, 2), (2, 1), (2, 1)]);
+    }
+
+    #[test]
+    fn elements_beyond_the_maximum_are_not_kept() {
+        let mut counter = counter(CountedElement::Flows);
+        counter.kept = MAX_EXACT;
+        counter.count(Time::ZERO, &flow(1, 5), &collected("PUSH [Switch:ID]\nPUSH [Link:ID]", true));
+        assert!(counter.is_cut && counter.exact.is_empty());
+        assert_eq!(counter.all_reports().map(|report| report.sketch.links().count()).sum::<usize>(), 2);
     }
 }

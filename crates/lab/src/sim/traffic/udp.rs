@@ -28,7 +28,16 @@ pub fn numbered(flow: usize, datagram: u64) -> u64 {
 }
 
 /// Maximum number of datagrams that are sent at one moment, however far a clock is set forward.
-const MAX_AT_ONCE: usize = 4_096;
+pub const MAX_AT_ONCE: usize = 4_096;
+
+/// Returns a payload of `len` bytes, [`STAMP`] at least, with the stamp of a datagram.
+pub fn stamped(len: usize, flow: u32, number: u64, sent: Time) -> Vec<u8> {
+    let mut payload = vec![0; len.max(STAMP)];
+    payload[..4].copy_from_slice(&flow.to_be_bytes());
+    payload[4..12].copy_from_slice(&number.to_be_bytes());
+    payload[12..STAMP].copy_from_slice(&sent.as_ns().to_be_bytes());
+    payload
+}
 
 /// Sends datagrams.
 pub struct UdpSender {
@@ -89,10 +98,7 @@ impl App for UdpSender {
             if self.departures.due() >= self.stop {
                 return None;
             }
-            let mut payload = vec![0; self.payload];
-            payload[..4].copy_from_slice(&self.flow.to_be_bytes());
-            payload[4..12].copy_from_slice(&self.sent.to_be_bytes());
-            payload[12..20].copy_from_slice(&io.true_now.as_ns().to_be_bytes());
+            let payload = stamped(self.payload, self.flow, self.sent, io.true_now);
             let to = IpEndpoint::new(IpAddress::Ipv4(self.to.0), self.to.1);
             match io.sockets.get_mut::<Socket<'_>>(handle).send_slice(&payload, to) {
                 Ok(()) => self.sent += 1,

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use rng::SplitMix64;
 use tpp::executor::{
-    Completion, ExecutedProgram, ExecutionOptions, ExecutionPlan, Executor, ExecutorMutant, ExecutorMutation,
-    ExecutorSettings, OutgoingProgram, RequestId, RequestOutcome, StoreVerdict,
+    Completion, ExecutedProgram, ExecutionOptions, ExecutionPlan, ExecutorMutant, ExecutorMutation, ExecutorSettings,
+    OutgoingProgram, ProgramExecutor, RequestId, RequestOutcome, StoreVerdict,
 };
 use tpp::generate::Case;
 use tpp::{Tcpu, TinyProgram};
@@ -38,7 +38,7 @@ struct Run {
     rng: SplitMix64,
     network: Network,
     faults: Faults,
-    executor: Executor,
+    executor: ProgramExecutor,
     expected: BTreeMap<RequestId, Expected>,
     /// The packet that each name was sent with.
     names: BTreeMap<Vec<u8>, (RequestId, Vec<u8>)>,
@@ -79,7 +79,7 @@ fn faults(rng: &mut SplitMix64) -> Faults {
 /// Returns what was wrong.
 pub fn run(seed: u64, mutant: Option<ExecutorMutant>, tally: &mut Tally) -> Result<(), &'static str> {
     let mut rng = SplitMix64::new(seed);
-    let errors = ExecutorMutation::of(mutant);
+    let mutation = ExecutorMutation::of(mutant);
     let count = rng.pick(&[(2, 2), (2, 5), (1, 10)]) as usize;
     let faults = faults(&mut rng);
     let mut paths: Vec<(Vec<usize>, bool)> = (0..3)
@@ -93,11 +93,11 @@ pub fn run(seed: u64, mutant: Option<ExecutorMutant>, tally: &mut Tally) -> Resu
     // The last one does not echo.
     paths.push(((0..count).collect(), false));
     let network = Network::new(count, paths, faults, rng.next_u64());
-    let executor = Executor::with_errors(SETTINGS, errors);
+    let executor = ProgramExecutor::with_mutation(SETTINGS, mutation);
     let (expected, names) = (BTreeMap::new(), BTreeMap::new());
     let mut run = Run { rng, network, faults, executor, expected, names, accepted: 0 };
     for number in 0..12 {
-        run.request(number, errors, tally)?;
+        run.request(number, mutation, tally)?;
     }
     run.other_writers(count);
     run.finish(tally)
@@ -105,7 +105,7 @@ pub fn run(seed: u64, mutant: Option<ExecutorMutant>, tally: &mut Tally) -> Resu
 
 impl Run {
     /// Makes a random request, if its program can be executed so.
-    fn request(&mut self, number: usize, errors: ExecutorMutation, tally: &mut Tally) -> Result<(), &'static str> {
+    fn request(&mut self, number: usize, mutation: ExecutorMutation, tally: &mut Tally) -> Result<(), &'static str> {
         let rng = &mut self.rng;
         let switches = self.network.switches.len() as u64;
         let text = random_text(rng, number, switches + 1);
@@ -121,7 +121,7 @@ impl Run {
         };
         options.reflects = rng.percent(if target == silent { 60 } else { 10 });
         let deadline_ns = rng.pick(&[(1, 30 * MS), (4, 1000 * MS)]);
-        let plan = match ExecutionPlan::with_errors(&source, &options, errors) {
+        let plan = match ExecutionPlan::with_mutation(&source, &options, mutation) {
             Ok(plan) => Arc::new(plan),
             Err(findings) => {
                 assert!(!findings.is_empty());
@@ -396,7 +396,7 @@ fn any_program_is_executed_or_refused() {
         };
         let Ok(plan) = ExecutionPlan::new(&source, &options) else { continue };
         planned += 1;
-        let mut executor = Executor::new(SETTINGS);
+        let mut executor = ProgramExecutor::new(SETTINGS);
         executor.execute(address(0), Arc::new(plan), 1000).expect("there is room");
         while let Some(OutgoingProgram { mut datagram, .. }) = executor.send(0, || rng.next_u64()) {
             for (memory, rights) in &case.switches {
@@ -427,7 +427,7 @@ fn any_program_is_executed_or_refused() {
 fn any_bytes_are_refused() {
     let mut rng = SplitMix64::new(3);
     let plan = ExecutionPlan::new(&assembled(".hops 3\nPUSH [Switch:ID]\n"), &ExecutionOptions::default());
-    let mut executor = Executor::new(SETTINGS);
+    let mut executor = ProgramExecutor::new(SETTINGS);
     let to: IpAddr = address(0);
     executor.execute(to, Arc::new(plan.expect("it has no stores")), u64::MAX).expect("there is room");
     let sent = executor.send(0, || 77).expect("a program");

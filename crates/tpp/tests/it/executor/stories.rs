@@ -4,8 +4,8 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use tpp::executor::{
-    ExecutedProgram, ExecutionOptions, ExecutionPlan, Executor, ExecutorSettings, OutgoingProgram, RequestOutcome,
-    ScatterGather, ScatterTarget, StoreVerdict,
+    ExecutedProgram, ExecutionOptions, ExecutionPlan, ExecutorSettings, OutgoingProgram, ProgramExecutor,
+    RequestOutcome, ScatterGather, ScatterTarget, StoreVerdict,
 };
 use tpp::probe::echo;
 use tpp::{AccessRights, MemoryMap, SparseMemory, Tcpu, TinyProgram};
@@ -46,7 +46,7 @@ fn word_of(memory: &SparseMemory) -> u64 {
     memory.value(map.find("Switch:AppSpecific_0").expect("it is in the map").address).expect("it exists")
 }
 
-fn sent(executor: &mut Executor, now_ns: u64) -> OutgoingProgram {
+fn sent(executor: &mut ProgramExecutor, now_ns: u64) -> OutgoingProgram {
     executor.send(now_ns, || 1 + now_ns).expect("a datagram")
 }
 
@@ -59,7 +59,7 @@ fn carried(mut datagram: Vec<u8>, switches: &mut [SparseMemory]) -> Vec<u8> {
     datagram
 }
 
-fn executed(executor: &mut Executor, now_ns: u64) -> ExecutedProgram {
+fn executed(executor: &mut ProgramExecutor, now_ns: u64) -> ExecutedProgram {
     match executor.completed(now_ns).expect("an outcome").outcome {
         RequestOutcome::Executed(found) => found,
         other => panic!("{other:?}"),
@@ -68,7 +68,7 @@ fn executed(executor: &mut Executor, now_ns: u64) -> ExecutedProgram {
 
 /// Executes a program on a path without faults.
 fn run(text: &str, options: &ExecutionOptions, switches: &mut [SparseMemory]) -> ExecutedProgram {
-    let mut executor = Executor::new(SETTINGS);
+    let mut executor = ProgramExecutor::new(SETTINGS);
     executor.execute(to(), plan(text, options).expect("it can be executed"), 1000).expect("there is room");
     while let Some(outgoing) = executor.send(0, || 5) {
         executor.receive(0, (to(), UDP_PORT), &carried(outgoing.datagram, switches));
@@ -83,7 +83,7 @@ fn words(program: &TinyProgram) -> Vec<Vec<u32>> {
 
 #[test]
 fn a_lost_packet_is_sent_again_and_waits_longer_each_time() {
-    let mut executor = Executor::new(SETTINGS);
+    let mut executor = ProgramExecutor::new(SETTINGS);
     let plan = plan("PUSH [Switch:ID]\n", &ExecutionOptions::default()).expect("it stores nothing");
     executor.execute(to(), plan, 10_000).expect("there is room");
     let first = sent(&mut executor, 0);
@@ -105,7 +105,7 @@ fn a_lost_packet_is_sent_again_and_waits_longer_each_time() {
 
 #[test]
 fn requests_end_after_the_last_try_and_at_the_deadline() {
-    let mut executor = Executor::new(SETTINGS);
+    let mut executor = ProgramExecutor::new(SETTINGS);
     let plan = plan("PUSH [Switch:ID]\n", &ExecutionOptions { tries: 2, ..ExecutionOptions::default() });
     let plan = plan.expect("it stores nothing");
     executor.execute(to(), Arc::clone(&plan), 10_000).expect("there is room");
@@ -165,7 +165,7 @@ fn a_store_whose_echo_was_lost_is_told_from_that_of_another() {
     let cstore = "CSTORE [Switch:AppSpecific_0], 0, 5\n";
     for (owns_values, expected) in [(true, StoreVerdict::StoredEarlier), (false, StoreVerdict::HasNewValue)] {
         let mut path = [switch(1), switch(2)];
-        let mut executor = Executor::new(SETTINGS);
+        let mut executor = ProgramExecutor::new(SETTINGS);
         let options = ExecutionOptions { owns_values, ..on_switch(2) };
         executor.execute(to(), plan(cstore, &options).expect("it is conditional"), 10_000).expect("there is room");
         let first = carried(sent(&mut executor, 0).datagram, &mut path);
@@ -237,7 +237,7 @@ fn a_large_program_is_split_by_instructions_and_by_hops() {
 #[test]
 fn packets_of_different_paths_are_noticed() {
     let text = "PUSH [Switch:ID]\n".repeat(6);
-    let mut executor = Executor::new(SETTINGS);
+    let mut executor = ProgramExecutor::new(SETTINGS);
     executor.execute(to(), plan(&text, &ExecutionOptions::default()).expect("it splits"), 1000).expect("there is room");
     let [one, other] = [sent(&mut executor, 0), sent(&mut executor, 0)];
     executor.receive(1, (to(), UDP_PORT), &carried(one.datagram, &mut [switch(1), switch(2)]));
@@ -276,7 +276,7 @@ fn what_cannot_be_split_is_refused_with_its_reason() {
 
 #[test]
 fn packets_in_flight_and_requests_are_bounded() {
-    let mut executor = Executor::new(SETTINGS);
+    let mut executor = ProgramExecutor::new(SETTINGS);
     let plan = plan(&"PUSH [Switch:ID]\n".repeat(15), &ExecutionOptions::default()).expect("three packets");
     for _ in 0..SETTINGS.requests {
         executor.execute(to(), Arc::clone(&plan), 90).expect("there is room");
@@ -294,12 +294,20 @@ fn packets_in_flight_and_requests_are_bounded() {
 }
 
 #[test]
+fn packets_of_all_requests_are_bounded() {
+    let mut executor = ProgramExecutor::new(ExecutorSettings { requests: usize::MAX, ..SETTINGS });
+    let plan = plan(&"PUSH [Switch:ID]\n".repeat(15), &ExecutionOptions::default()).expect("three packets");
+    let accepted = std::iter::from_fn(|| executor.execute(to(), Arc::clone(&plan), 90)).count();
+    assert_eq!(accepted, 65_536 / 3);
+}
+
+#[test]
 fn an_echo_with_another_constant_or_header_is_refused() {
     // In stack mode the constants are before the stack, in hop mode behind the words of each hop.
     for text in
         ["CEXEC [Switch:ID], 0xff, 1\nPUSH [Switch:ID]\n", ".mode hop\nCEXEC [Switch:ID], 0xff, 1\nPUSH [Switch:ID]\n"]
     {
-        let mut executor = Executor::new(SETTINGS);
+        let mut executor = ProgramExecutor::new(SETTINGS);
         let plan = plan(text, &ExecutionOptions::default()).expect("it stores nothing");
         executor.execute(to(), plan, 1000).expect("there is room");
         let genuine = carried(sent(&mut executor, 0).datagram, &mut [switch(1)]);
@@ -333,7 +341,7 @@ fn an_echo_with_another_constant_or_header_is_refused() {
 
 #[test]
 fn a_retry_that_is_due_is_not_sent_after_its_echo() {
-    let mut executor = Executor::new(SETTINGS);
+    let mut executor = ProgramExecutor::new(SETTINGS);
     let plan = plan(&"PUSH [Switch:ID]\n".repeat(6), &ExecutionOptions::default()).expect("two packets");
     executor.execute(to(), plan, 1000).expect("there is room");
     let [one, other] = [sent(&mut executor, 0), sent(&mut executor, 0)];
@@ -348,7 +356,7 @@ fn a_retry_that_is_due_is_not_sent_after_its_echo() {
 
 #[test]
 fn many_targets_are_gathered_and_failures_are_theirs() {
-    let mut executor = Executor::new(SETTINGS);
+    let mut executor = ProgramExecutor::new(SETTINGS);
     // More targets than the executor takes at once; every third one is silent.
     let target = |at: usize| ScatterTarget {
         to: address(at),
@@ -383,7 +391,7 @@ fn many_targets_are_gathered_and_failures_are_theirs() {
 
 #[test]
 fn a_request_that_is_cancelled_has_no_outcome() {
-    let mut executor = Executor::new(SETTINGS);
+    let mut executor = ProgramExecutor::new(SETTINGS);
     let plan = plan("PUSH [Switch:ID]\n", &ExecutionOptions::default()).expect("it stores nothing");
     let request = executor.execute(to(), plan, 1000).expect("there is room");
     let outgoing = sent(&mut executor, 0);
@@ -395,7 +403,7 @@ fn a_request_that_is_cancelled_has_no_outcome() {
 
 #[test]
 fn an_echo_counts_from_its_target_with_its_tag_only() {
-    let mut executor = Executor::new(SETTINGS);
+    let mut executor = ProgramExecutor::new(SETTINGS);
     let plan = plan("PUSH [Switch:ID]\n", &ExecutionOptions::default()).expect("it stores nothing");
     executor.execute(to(), plan, 1000).expect("there is room");
     let outgoing = sent(&mut executor, 0);

@@ -1,5 +1,5 @@
 //! Processes INT-MD beside the P4 program: a transit adds the metadata of this switch to packets that leave, and a sink
-//! takes INT off at edge ports.
+//! removes INT at edge ports.
 //!
 //! Unlike a program, INT stays in the packet while the P4 program runs: it is behind UDP or TCP, where the program sees
 //! it as payload. The switch finds it again when the packet leaves.
@@ -66,7 +66,7 @@ pub(super) struct IntStats {
     mtu: Stat,
     /// The header was malformed, or gone after the P4 program.
     refused: Stat,
-    /// INT was taken off.
+    /// INT was removed.
     removed: Stat,
 }
 
@@ -93,7 +93,7 @@ impl IntStats {
 }
 
 impl Switch {
-    /// Adds the metadata of this switch to a packet that leaves, or takes INT off at an edge port. Returns false if the
+    /// Adds the metadata of this switch to a packet that leaves, or removes INT at an edge port. Returns false if the
     /// packet asks the sink to discard it.
     pub(in crate::switch) fn run_int(
         &mut self,
