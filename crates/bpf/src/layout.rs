@@ -24,7 +24,7 @@ use crate::KernelOptions;
 use crate::emit::{CRC_TABLE_WORDS, Crc, HandOverReason};
 use crate::split::pieces;
 use crate::usage::Usage;
-pub(crate) use profile::{FlatGroups, FlatProfile, GROUP};
+pub(crate) use profile::{FlatGroups, FlatProfile, GROUP, NO_BLOCK};
 
 /// Granularity of the region's size in bytes.
 pub const PAGE_BYTES: u32 = 4096;
@@ -178,7 +178,9 @@ fn search(program: &Program, table: &Table, capacity: u32) -> Result<TableSearch
             Ok(TableSearch::Exact(FlatExact::new(keys.len(), capacity)))
         }
         _ if is_narrow && chain(table).is_some() => Ok(TableSearch::Chain),
-        keys if is_narrow && keys.len() <= MAX_KEYS => Ok(TableSearch::Rules(FlatRules::new(keys.len()))),
+        keys if is_narrow && keys.len() <= MAX_KEYS => {
+            Ok(TableSearch::Rules(FlatRules::new(&rule_elements(keys), capacity)))
+        }
         _ => Err(HandOverReason::TableKey),
     }
 }
@@ -364,6 +366,7 @@ impl RegionLayout {
             Ok(_) => return Ok(Err(HandOverReason::TableSize)),
             Err(reason) => return Ok(Err(reason)),
         };
+        let capacity = if let TableSearch::Rules(shape) = &search { shape.capacity() } else { capacity };
         let params = table.actions.iter().map(|action| program.actions[action.action].params.len());
         let record_words = if profile.is_some() { 1 } else { 1 + params.max().unwrap_or(0) as u32 };
         let words = match search {

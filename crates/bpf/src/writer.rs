@@ -24,9 +24,9 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use engine::{ActionCall, ActionSpec, ChangedEntry, EntryHandle, Objects, TableEntry};
 use ir::{ProfileId, Program, TableId};
-use tables::flat::{FlatRule, MAX_RULES, PrefixWriter};
+use tables::flat::{PrefixWriter, RuleWriter};
 
-use crate::layout::{FlatTable, GATE_OPEN, RegionLayout, TableSearch, chain, matched_keys, rule_elements};
+use crate::layout::{FlatTable, GATE_OPEN, RegionLayout, TableSearch, chain};
 use crate::region::{CountSink, load, store, take_counts, take_pair};
 use crate::split::words_of;
 use key::{WrittenKey, key};
@@ -64,10 +64,18 @@ struct WrittenEntry {
     record: u32,
 }
 
+/// The state beside a search, from which its words are changed.
+#[derive(Clone, Debug)]
+enum KeyWriter {
+    Stateless,
+    Prefixes(PrefixWriter),
+    Rules(RuleWriter),
+}
+
 /// The writer's own record of a table in one copy. Lookups do not read it.
 #[derive(Clone, Debug)]
 struct CopiedTable {
-    prefixes: Option<PrefixWriter>,
+    writer: KeyWriter,
     /// Entries by their number in the switch.
     entries: BTreeMap<u32, WrittenEntry>,
     /// Numbers of records. There may be fewer than the switch has numbers.
@@ -79,13 +87,14 @@ struct CopiedTable {
 
 impl CopiedTable {
     fn new(layout: &FlatTable) -> CopiedTable {
-        let prefixes = match layout.search {
-            TableSearch::Prefixes(shape) => Some(PrefixWriter::new(shape)),
-            _ => None,
+        let writer = match layout.search {
+            TableSearch::Prefixes(shape) => KeyWriter::Prefixes(PrefixWriter::new(shape)),
+            TableSearch::Rules(shape) => KeyWriter::Rules(RuleWriter::new(shape)),
+            TableSearch::None | TableSearch::Chain | TableSearch::Exact(_) => KeyWriter::Stateless,
         };
         // Record 0 is that of the default action.
         let records = Numbers::new(1, layout.capacity.saturating_add(1));
-        CopiedTable { prefixes, entries: BTreeMap::new(), records, missing: BTreeSet::new(), retried: 0 }
+        CopiedTable { writer, entries: BTreeMap::new(), records, missing: BTreeSet::new(), retried: 0 }
     }
 }
 
@@ -333,7 +342,9 @@ impl RegionWriter {
             table_view(*id).retry(table, profile, program, objects);
             changed.insert(*id);
         }
-        changed.into_iter().for_each(|id| table_view(id).write_rules(&tables[&id], program));
+        for id in changed {
+            table_view(id).finish(tables.get_mut(&id).expect("every table has its copy"));
+        }
         for (id, table) in tables.iter() {
             let state = self.layout.tables[id].state + base;
             store(region, state / 8, (!table.missing.is_empty()).into());
@@ -397,10 +408,13 @@ impl<'r> TableView<'r> {
     /// Removes an entry, and takes its hits.
     fn remove(&self, table: &mut CopiedTable, number: u32, sink: &mut dyn CountSink) {
         let Some(entry) = table.entries.remove(&number) else { return };
-        match (&self.layout.search, entry.key, &mut table.prefixes) {
+        match (&self.layout.search, entry.key, &mut table.writer) {
             (TableSearch::Exact(shape), WrittenKey::Exact(key), _) => _ = shape.remove(self.words(shape.words()), &key),
-            (TableSearch::Prefixes(shape), WrittenKey::Prefix(value, length), Some(writer)) => {
+            (TableSearch::Prefixes(shape), WrittenKey::Prefix(value, length), KeyWriter::Prefixes(writer)) => {
                 writer.remove(self.words(shape.words()), value, length);
+            }
+            (TableSearch::Rules(shape), WrittenKey::Rule(_), KeyWriter::Rules(writer)) => {
+                writer.remove(self.words(shape.words()), entry.record);
             }
             _ => {}
         }
@@ -455,14 +469,16 @@ impl<'r> TableView<'r> {
 
     /// Adds a key to the search; `None` if there is no room.
     fn insert_key(&self, table: &mut CopiedTable, key: &WrittenKey, record: u32) -> Option<()> {
-        match (&self.layout.search, key, &mut table.prefixes) {
+        match (&self.layout.search, key, &mut table.writer) {
             (TableSearch::Exact(shape), WrittenKey::Exact(key), _) => {
                 shape.insert(self.words(shape.words()), key, record).ok()
             }
-            (TableSearch::Prefixes(shape), WrittenKey::Prefix(value, length), Some(writer)) => {
+            (TableSearch::Prefixes(shape), WrittenKey::Prefix(value, length), KeyWriter::Prefixes(writer)) => {
                 writer.insert(self.words(shape.words()), *value, *length, record).ok()
             }
-            (TableSearch::Rules(_), WrittenKey::Rule(..), _) => Some(()),
+            (TableSearch::Rules(shape), WrittenKey::Rule(rule), KeyWriter::Rules(writer)) => {
+                writer.insert(self.words(shape.words()), record, rule).ok()
+            }
             _ => None,
         }
     }
@@ -499,19 +515,11 @@ impl<'r> TableView<'r> {
         }
     }
 
-    /// Writes all rules, if the table is a list of rules. Packets to a table that cannot be searched are handed over.
-    fn write_rules(&self, table: &CopiedTable, program: &Program) {
-        let TableSearch::Rules(shape) = &self.layout.search else { return };
-        if table.entries.len() > MAX_RULES {
-            return shape.refuse(self.words(shape.words()));
+    /// Completes the changes of rules.
+    fn finish(&self, table: &mut CopiedTable) {
+        if let (TableSearch::Rules(shape), KeyWriter::Rules(writer)) = (&self.layout.search, &mut table.writer) {
+            writer.finish(self.words(shape.words()));
         }
-        let rule = |entry: &WrittenEntry| match &entry.key {
-            WrittenKey::Rule(rank, pairs) => Some(FlatRule { rank: *rank, number: entry.record, pairs: pairs.clone() }),
-            _ => None,
-        };
-        let kinds = rule_elements(&matched_keys(&program.tables[self.id]));
-        let rules = table.entries.values().filter_map(rule).collect();
-        let _ = shape.write(self.words(shape.words()), &kinds, rules);
     }
 
     /// Writes the default action; `None` if the table does not have it.

@@ -20,6 +20,7 @@ mod partial;
 mod profile;
 mod reason;
 mod register;
+mod rules;
 mod scratch;
 mod table;
 

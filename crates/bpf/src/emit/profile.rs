@@ -1,11 +1,11 @@
 //! Emits the way from an entry of a table with an action profile to the call that runs.
 
 use ir::{HashInput, MatchKind, ProfileId, TableId};
-use tables::flat::{BLOCK_SIZE_BITS, UNSEARCHABLE};
+use tables::flat::BLOCK_SIZE_BITS;
 
 use super::{Emitter, HandOverReason, R0, R1, R2, R3, R4};
 use crate::asm::{AccessSize, Alu, Cond, Instruction, Label, Reg};
-use crate::layout::{FlatGroups, GROUP};
+use crate::layout::{FlatGroups, GROUP, NO_BLOCK};
 
 impl Emitter<'_> {
     /// Finds the call for the record whose address is in r2, and loads its address to r2. Jumps to `none` for a group
@@ -37,7 +37,7 @@ impl Emitter<'_> {
         self.push(Instruction::Load(AccessSize::B8, R1, R2, 0));
         self.jump_if(Cond::Eq, R1, 0, none);
         // The group has too many members, or there was no room for them.
-        self.number(R0, UNSEARCHABLE.into());
+        self.number(R0, NO_BLOCK);
         self.jump_if(Cond::Eq, R1, R0, self.slow);
         let keys = self.program.tables[table].keys.iter().filter(|key| key.kind == MatchKind::Selector);
         let keys: Vec<HashInput> = keys.map(|key| HashInput::Value(key.expr.clone())).collect();

@@ -3,14 +3,13 @@
 use engine::NO_ACTION;
 use ir::{Action, CounterId, Expr, Key, KeyValue, SlotId, TableId};
 use tables::flat::{
-    CHILD_BITS, CHILD_SHIFT, FlatExact, FlatPrefixes, FlatRules, HASH_MULTIPLIER, HOME_MULTIPLIER, MAX_RULES,
-    NODE_BITS, NODE_WORDS, PROBES, RuleElement, UNSEARCHABLE,
+    CHILD_BITS, CHILD_SHIFT, FlatExact, FlatPrefixes, HASH_MULTIPLIER, HOME_MULTIPLIER, NODE_BITS, NODE_WORDS, PROBES,
 };
 
 use super::scratch::ScratchWord;
 use super::{Emitter, HandOverReason, R0, R1, R2, R3, R4, small};
 use crate::asm::{AccessSize, Alu, Cond, Instruction, Label, Reg};
-use crate::layout::{FlatTable, TableSearch, chain, matched_keys, rule_elements, sign_mask};
+use crate::layout::{FlatTable, TableSearch, chain, matched_keys};
 
 impl Emitter<'_> {
     pub(super) fn table_problem(&self, table: TableId) -> Option<HandOverReason> {
@@ -121,7 +120,7 @@ impl Emitter<'_> {
             TableSearch::Chain => self.compare_entries(table, &words, record),
             TableSearch::Exact(shape) => self.search_exact(&shape, layout.words, &words, record),
             TableSearch::Prefixes(shape) => self.search_prefixes(&shape, layout.words, &words, record),
-            TableSearch::Rules(shape) => self.search_rules(&shape, table, layout.words, &words, record),
+            TableSearch::Rules(shape) => self.search_rules(&shape, table, layout, &words, record),
         }
         self.give_back(words.len() as u32);
     }
@@ -179,17 +178,9 @@ impl Emitter<'_> {
         self.alu(Alu::Mov, R1, 0);
         for word in key {
             self.load_word(R2, *word);
-            self.alu(Alu::Xor, R1, R2);
-            self.push(Instruction::Load64(R0, HASH_MULTIPLIER));
-            self.alu(Alu::Mul, R1, R0);
-            self.alu(Alu::Mov, R0, R1);
-            self.alu(Alu::Rsh, R0, 32);
-            self.alu(Alu::Xor, R1, R0);
+            self.hash_step();
         }
-        self.push(Instruction::Load64(R0, HOME_MULTIPLIER));
-        self.alu(Alu::Mul, R1, R0);
-        self.alu(Alu::Rsh, R1, 32);
-        self.alu(Alu::And, R1, (shape.home_slots() - 1) as i32);
+        self.hash_home(shape.home_slots());
         self.alu(Alu::Mul, R1, slot_bytes);
         self.load_table_address(R2, table);
         self.alu(Alu::Add, R2, R1);
@@ -212,58 +203,22 @@ impl Emitter<'_> {
         self.bind(end);
     }
 
-    /// [`FlatRules::lookup`]
-    fn search_rules(
-        &mut self,
-        shape: &FlatRules,
-        table: TableId,
-        first: u32,
-        key: &[ScratchWord],
-        record: ScratchWord,
-    ) {
-        let keys = matched_keys(&self.program.tables[table]);
-        for (element, word) in keys.iter().zip(key).filter(|(element, _)| sign_mask(element) != 0) {
-            self.load_word(R1, *word);
-            self.number(R2, sign_mask(element));
-            self.alu(Alu::Xor, R1, R2);
-            self.store_word(*word, R1);
-        }
-        self.load_table_address(R2, first);
-        self.alu(Alu::Mov, R3, MAX_RULES as i32);
-        let (again, others, found, end) = (self.code.label(), self.code.label(), self.code.label(), self.code.label());
-        self.push(Instruction::Load(AccessSize::B8, R1, R2, 0));
-        self.number(R0, UNSEARCHABLE.into());
-        self.hand_over_if(Cond::Eq, R1, R0, HandOverReason::RuleCount);
-        self.bind(again);
-        self.push(Instruction::Load(AccessSize::B8, R1, R2, 0));
-        self.jump_if(Cond::Eq, R1, 0, end);
-        for ((at, word), kind) in (0..).zip(key).zip(rule_elements(&keys)) {
-            let [low, high] = [8 + 16 * at, 16 + 16 * at];
-            self.load_word(R4, *word);
-            match kind {
-                RuleElement::Ternary => {
-                    self.push(Instruction::Load(AccessSize::B8, R0, R2, high));
-                    self.alu(Alu::And, R4, R0);
-                    self.push(Instruction::Load(AccessSize::B8, R0, R2, low));
-                    self.jump_if(Cond::Ne, R4, R0, others);
-                }
-                RuleElement::Range => {
-                    self.push(Instruction::Load(AccessSize::B8, R0, R2, low));
-                    self.jump_if(Cond::Lt, R4, R0, others);
-                    self.push(Instruction::Load(AccessSize::B8, R0, R2, high));
-                    self.jump_if(Cond::Gt, R4, R0, others);
-                }
-            }
-        }
-        self.jump(found);
-        self.bind(others);
-        self.alu(Alu::Add, R2, (shape.rule_words() * 8) as i32);
-        self.alu(Alu::Sub, R3, 1);
-        self.jump_if(Cond::Ne, R3, 0, again);
-        self.jump(end);
-        self.bind(found);
-        self.store_word(record, R1);
-        self.bind(end);
+    /// Adds a word in r2 to the hash in r1.
+    pub(super) fn hash_step(&mut self) {
+        self.alu(Alu::Xor, R1, R2);
+        self.push(Instruction::Load64(R0, HASH_MULTIPLIER));
+        self.alu(Alu::Mul, R1, R0);
+        self.alu(Alu::Mov, R0, R1);
+        self.alu(Alu::Rsh, R0, 32);
+        self.alu(Alu::Xor, R1, R0);
+    }
+
+    /// Turns the hash in r1 into the index of one of `places`, a power of two.
+    pub(super) fn hash_home(&mut self, places: usize) {
+        self.push(Instruction::Load64(R0, HOME_MULTIPLIER));
+        self.alu(Alu::Mul, R1, R0);
+        self.alu(Alu::Rsh, R1, 32);
+        self.alu(Alu::And, R1, (places - 1) as i32);
     }
 
     /// [`FlatPrefixes::lookup`]

@@ -22,6 +22,9 @@ const CHOICES_OF: [u64; 2] = [8, 4];
 /// Bit of a record that refers to a group. Numbers of calls and groups are less.
 pub(crate) const GROUP: u32 = 1 << 29;
 
+/// Takes the place of a group's block if it has too many choices, or there is no room for them.
+pub(crate) const NO_BLOCK: u64 = u32::MAX as u64;
+
 /// The calls and groups of an action profile. Offsets are those of the first copy, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FlatProfile {

@@ -2,6 +2,7 @@
 
 use engine::TableEntry;
 use ir::{Key, KeyValue, MatchKind, Table};
+use tables::flat::FlatRule;
 
 use crate::layout::{FlatTable, TableSearch, matched_keys, sign_mask};
 use crate::split::{pieces, split_value, words_of};
@@ -11,8 +12,7 @@ use crate::split::{pieces, split_value, words_of};
 pub(super) enum WrittenKey {
     Exact(Vec<u64>),
     Prefix(u128, u32),
-    /// Rank and pairs of a rule.
-    Rule((i32, u32), Vec<[u64; 2]>),
+    Rule(FlatRule),
 }
 
 /// Returns the key of an entry as the search has it; `None` if the search cannot have it.
@@ -33,7 +33,7 @@ pub(super) fn key(layout: &FlatTable, table: &Table, entry: &TableEntry) -> Opti
         (TableSearch::Rules(_), keys) => {
             let length = |value: &KeyValue| if let KeyValue::Lpm(_, length) = value { *length } else { 0 };
             let pairs = matched_keys(table).into_iter().zip(keys).flat_map(|(key, value)| pairs(key, value)).collect();
-            Some(WrittenKey::Rule((entry.priority, keys.iter().map(length).sum()), pairs))
+            Some(WrittenKey::Rule(FlatRule { rank: (entry.priority, keys.iter().map(length).sum()), pairs }))
         }
         _ => None,
     }

@@ -8,9 +8,9 @@ use std::sync::atomic::AtomicU64;
 
 use engine::{ActionCall, ActionSpec, ChangedEntry, GroupMember, Objects, WeightedCall};
 use ir::{ProfileId, TableId};
-use tables::flat::{ChoiceWriter, MAX_CHOICES, UNSEARCHABLE};
+use tables::flat::{ChoiceWriter, MAX_CHOICES};
 
-use crate::layout::{FlatProfile, GROUP};
+use crate::layout::{FlatProfile, GROUP, NO_BLOCK};
 use crate::region::store;
 use crate::split::words_of;
 
@@ -288,14 +288,14 @@ impl ProfileView<'_> {
             (Some(up), _) if up.is_empty() => 0,
             (Some(up), Some(writer)) => {
                 group.block = writer.insert(memory, up).ok();
-                group.block.unwrap_or(UNSEARCHABLE.into())
+                group.block.unwrap_or(NO_BLOCK)
             }
-            _ => UNSEARCHABLE.into(),
+            _ => NO_BLOCK,
         };
         store(self.region, (groups.blocks + self.base) / 8 + group.number, block);
         // More room does not help a group of too many choices.
         let is_too_large = up.is_some_and(|up| up.len() > MAX_CHOICES);
-        match block == UNSEARCHABLE.into() && !is_too_large {
+        match block == NO_BLOCK && !is_too_large {
             true => copied.refused.insert(owner),
             false => copied.refused.remove(&owner),
         };

@@ -40,7 +40,7 @@ control MyIngress(inout headers_t hdr, inout metadata_t meta, inout standard_met
         actions = { result; NoAction; }
         default_action = result(1);
         counters = acl_counter;
-        size = 100;
+        size = 1000;
     }
 
     table routes {
@@ -50,7 +50,7 @@ control MyIngress(inout headers_t hdr, inout metadata_t meta, inout standard_met
         }
         actions = { result; NoAction; }
         default_action = NoAction;
-        size = 100;
+        size = 1000;
     }
 
     apply {

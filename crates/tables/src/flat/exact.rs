@@ -15,7 +15,7 @@ pub const HASH_MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 pub const HOME_MULTIPLIER: u64 = 0xbf58_476d_1ce4_e5b9;
 
 /// Adds one word of a key to a hash, which begins as 0.
-fn hash_step(hash: u64, word: u64) -> u64 {
+pub(super) fn hash_step(hash: u64, word: u64) -> u64 {
     let product = (hash ^ word).wrapping_mul(HASH_MULTIPLIER);
     product ^ product >> 32
 }

@@ -22,7 +22,7 @@ mod rules;
 pub use choices::{BLOCK_SIZE_BITS, ChoiceWriter, FlatChoices, MAX_CHOICES};
 pub use exact::{FlatExact, HASH_MULTIPLIER, HOME_MULTIPLIER, PROBES};
 pub use prefixes::{CHILD_BITS, CHILD_SHIFT, FlatPrefixes, NODE_BITS, NODE_WORDS, PrefixWriter};
-pub use rules::{FlatRule, FlatRules, MAX_RULES, RuleElement, UNSEARCHABLE};
+pub use rules::{FlatRule, FlatRules, MAX_RULES, MAX_STEPS, MAX_TUPLES, RuleElement, RuleWriter};
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
