@@ -206,6 +206,8 @@ pub enum Instruction {
     AtomicAdd(Reg, i16, Reg),
     /// The same, which also loads the word as it was before into the source, and is a full barrier (Linux 5.12).
     AtomicFetchAdd(Reg, i16, Reg),
+    /// Exchanges `*(destination + offset)` and the source, 64 bits, with a full barrier (Linux 5.12).
+    AtomicExchange(Reg, i16, Reg),
     /// Loads 1 if local stacks send to the port of the program, else 0.
     LoadHasLocalSenders(Reg),
     /// Jumps.
@@ -431,6 +433,7 @@ fn encode_simple(instruction: &Instruction, links: &Links, words: &mut Vec<u64>)
         Instruction::StoreImm(size, to, offset, number) => word(0x62 | size as u8, to.0, 0, offset, number),
         Instruction::AtomicAdd(to, offset, from) => word(0xdb, to.0, from.0, offset, 0),
         Instruction::AtomicFetchAdd(to, offset, from) => word(0xdb, to.0, from.0, offset, FETCH),
+        Instruction::AtomicExchange(to, offset, from) => word(0xdb, to.0, from.0, offset, EXCHANGE),
         Instruction::LoadHasLocalSenders(reg) => {
             operation(0x04, Alu::Mov, reg, AluOperand::Imm(links.has_local_senders.into()))
         }
@@ -443,6 +446,8 @@ fn encode_simple(instruction: &Instruction, links: &Links, words: &mut Vec<u64>)
 
 /// Immediate of an atomic addition that fetches: `BPF_FETCH`.
 pub(crate) const FETCH: i32 = 1;
+/// Immediate of an atomic exchange: `BPF_XCHG`.
+pub(crate) const EXCHANGE: i32 = 0xe1;
 
 fn word(code: u8, destination: u8, source: u8, offset: i16, immediate: i32) -> u64 {
     let registers = u64::from(destination | source << 4);

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use crate::asm::EXCHANGE;
+
 /// The parts of an encoded instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Parts {
@@ -58,6 +60,7 @@ fn line(at: usize, parts: Parts, next: Option<u64>) -> Option<String> {
         0x05 => format!("goto {}", goto(offset.into())),
         0x06 => format!("gotol {}", goto(immediate.into())),
         0xdc => format!("r{to} = be{immediate} r{to}"),
+        0xdb if immediate == EXCHANGE => format!("r{from} = xchg(*(u64 *)(r{to} {offset:+}), r{from})"),
         0xdb if immediate == 0 => format!("lock *(u64 *)(r{to} {offset:+}) += r{from}"),
         _ => match code & 7 {
             1 => format!("r{to} = *({} *)(r{from} {offset:+})", size(code)?),

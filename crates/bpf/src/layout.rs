@@ -122,6 +122,9 @@ pub struct RegionLayout {
     pub(crate) buckets: u32,
     /// Time of the kernel's clock at the start of the run in nanoseconds, or 0 if it is not known.
     pub(crate) clock_origin: u32,
+    /// The lock of `@atomic` sections, on a cache line of its own.
+    pub(crate) atomic_lock: u32,
+    has_atomic: bool,
     pub(crate) gate: u32,
     pub(crate) port_states: u32,
     pub(crate) received: u32,
@@ -266,6 +269,7 @@ impl RegionLayout {
         let queues = ports * u64::from(ORDERED_QUEUES);
         let (handed, done) = (bytes.take(queues)?, bytes.take(queues)?);
         let buckets = bytes.take(FLOW_BUCKETS.into())?;
+        let atomic_lock = bytes.take(16)? + 64;
         let clock_origin = bytes.take(1)?;
         let gate = bytes.take(1)?;
         let port_states = bytes.take(ports)?;
@@ -330,6 +334,8 @@ impl RegionLayout {
             done,
             buckets,
             clock_origin,
+            atomic_lock,
+            has_atomic: usage.has_atomic,
             gate,
             port_states,
             received,
@@ -413,6 +419,11 @@ impl RegionLayout {
     /// Returns the register arrays of the region, each with the index of its first word.
     pub fn registers(&self) -> impl Iterator<Item = (RegisterId, usize)> {
         self.registers.iter().map(|(id, (first, _))| (*id, *first as usize / 8))
+    }
+
+    /// Returns the index of the word that is the lock of `@atomic` sections, if the program has any.
+    pub fn atomic_lock(&self) -> Option<usize> {
+        self.has_atomic.then_some(self.atomic_lock as usize / 8)
     }
 
     /// Returns the number of ports that the region has states and counts for.

@@ -6,7 +6,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::asm::{FETCH, Links, MapRef};
+use crate::asm::{EXCHANGE, FETCH, Links, MapRef};
 use crate::disassemble::Parts;
 use crate::uapi;
 
@@ -251,12 +251,21 @@ impl MachineRun<'_> {
     fn atomic(&mut self, parts: Parts) -> Result<(), MachineFault> {
         let address = self.get(parts.destination)?.wrapping_add_signed(parts.offset.into());
         let value = self.get(parts.source)?;
-        if !matches!(parts.immediate, 0 | FETCH) {
-            return Err(MachineFault::NoInstruction { at: self.at });
-        }
         // Only words of the region are shared.
-        let before = self.region_word(address, 8)?.fetch_add(value, Ordering::SeqCst);
-        if parts.immediate == FETCH { self.set(parts.source, before) } else { Ok(()) }
+        let word = self.region_word(address, 8)?;
+        match parts.immediate {
+            0 => _ = word.fetch_add(value, Ordering::SeqCst),
+            FETCH => {
+                let before = word.fetch_add(value, Ordering::SeqCst);
+                self.set(parts.source, before)?;
+            }
+            EXCHANGE => {
+                let before = word.swap(value, Ordering::SeqCst);
+                self.set(parts.source, before)?;
+            }
+            _ => return Err(MachineFault::NoInstruction { at: self.at }),
+        }
+        Ok(())
     }
 
     fn access(&mut self, parts: Parts) -> Result<(), MachineFault> {

@@ -30,6 +30,8 @@ pub(crate) struct Usage {
     pub bodies: BTreeSet<BodyId>,
     /// Headers that a body changes after it may have emitted them.
     pub changed_by_deparser: BTreeSet<HeaderId>,
+    /// Whether there is an `@atomic` section.
+    pub has_atomic: bool,
     /// Whether a time is read.
     pub reads_time: bool,
     /// Whether a header of the packet becomes valid or invalid after the parser, be it emitted or not.
@@ -196,11 +198,11 @@ impl Usage {
                 self.expr(index);
                 self.expr(value);
             }
+            Op::BeginAtomic => self.has_atomic = true,
             // These are always handed over, or have no effect.
             Op::CopyVarbit(..)
             | Op::MeterExecute(..)
             | Op::DirectMeterRead(..)
-            | Op::BeginAtomic
             | Op::EndAtomic
             | Op::Random(..)
             | Op::Request(_)

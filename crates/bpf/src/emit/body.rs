@@ -335,6 +335,7 @@ impl<'p> Emitter<'p> {
                 }
             }
             Op::RegisterWrite(register, index, value) => self.register_write(*register, index, value),
+            Op::BeginAtomic => self.take_lock(),
             Op::Assert(condition) => {
                 let (holds, fails) = (self.code.label(), self.code.label());
                 self.branch(condition, holds, fails);
@@ -342,8 +343,9 @@ impl<'p> Emitter<'p> {
                 self.hand_over(HandOverReason::Assertion);
                 self.bind(holds);
             }
-            // Messages are formatted only for an observer, and then packets do not come here.
-            Op::Log(..) => {}
+            // The section lasts until the commit. Messages are formatted only for an observer, and then packets do not
+            // come here.
+            Op::EndAtomic | Op::Log(..) => {}
             _ => unreachable!("all others have a problem"),
         }
     }
@@ -378,7 +380,8 @@ impl<'p> Emitter<'p> {
             Op::RegisterRead(..) => None,
             Op::RegisterWrite(register, index, value) => self.register_write_problem(*register, index, value),
             Op::MeterExecute(..) | Op::DirectMeterRead(..) => Some(HandOverReason::Meter),
-            Op::BeginAtomic | Op::EndAtomic => Some(HandOverReason::Atomic),
+            // The lock is held until the commit, which makes the section's writes.
+            Op::BeginAtomic | Op::EndAtomic => None,
             Op::Random(..) => Some(HandOverReason::Random),
             Op::Request(_) => Some(HandOverReason::Request),
         }

@@ -8,6 +8,7 @@
 //! Slots, kept fields and all that must survive a join of paths are words of scratch memory. The verifier does not
 //! track memory of maps, so it need not tell paths apart that differ in these values only.
 
+mod atomic;
 mod body;
 mod commit;
 mod compile;

@@ -33,7 +33,9 @@ impl ScratchWord {
     pub const TIME: ScratchWord = ScratchWord(8);
     /// Length of the outgoing packet in bytes, in programs that move headers.
     pub const SENT_LENGTH: ScratchWord = ScratchWord(9);
-    const FIRST: u32 = 10;
+    /// 1 while the packet has the lock of `@atomic` sections.
+    pub const HAS_LOCK: ScratchWord = ScratchWord(10);
+    const FIRST: u32 = 11;
 
     /// Returns the offset in bytes.
     pub fn offset(self) -> i16 {

@@ -89,6 +89,11 @@ impl InKernel {
         self.programs[port as usize].run(data).expect("a run")
     }
 
+    /// Returns a word of the region.
+    pub fn word(&self, at: usize) -> u64 {
+        self.region.words()[at].load(Ordering::Relaxed)
+    }
+
     /// Sets the time of the kernel's clock at the start of the run.
     pub fn set_clock_origin(&self, rig: &Rig, origin_ns: u64) {
         bpf::set_clock_origin(&rig.compiled.layout, self.region.words(), origin_ns);

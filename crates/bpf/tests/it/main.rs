@@ -1,5 +1,6 @@
 //! The integration tests of `bpf`, in one binary, so that their dependencies are linked once.
 
+mod atomic;
 mod beside;
 mod features;
 mod generated;

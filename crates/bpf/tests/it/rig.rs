@@ -141,6 +141,9 @@ impl Rig {
         for (register, first) in compiled.layout.registers() {
             slow.objects_mut().share_register(register, Arc::<Vec<AtomicU64>>::clone(&region), first);
         }
+        if let Some(at) = compiled.layout.atomic_lock() {
+            slow.objects_mut().share_atomic_lock(Arc::<Vec<AtomicU64>>::clone(&region), at);
+        }
         let code = (0..PORTS).map(|port| compiled.encode(&links(port), true).expect("code")).collect();
         Some(Rig {
             program: program.clone(),

@@ -142,8 +142,8 @@ impl Switch {
     /// [`Switch::publish`], all at once. All ports are slow at first: see [`Switch::set_kernel_device`].
     ///
     /// `memory` is the region that the code was loaded with, all zeros. The caller attaches the code, and gives the
-    /// switch the frames that it hands over. `waits` waits for packets that run in the kernel. Registers lie in the
-    /// region from now on, so no worker may run packets meanwhile.
+    /// switch the frames that it hands over. `waits` waits for packets that run in the kernel. Registers, and the lock of
+    /// `@atomic` blocks, lie in the region from now on, so no worker may run packets meanwhile.
     ///
     /// # Errors
     /// If the members of an action profile do not fit into the region: then all packets are handed over until a change
@@ -162,6 +162,11 @@ impl Switch {
             if !self.objects.share_register(register, Arc::clone(&memory), first) {
                 return Err(RegionError::Shared);
             }
+        }
+        if let Some(at) = code.layout.atomic_lock()
+            && !self.objects.share_atomic_lock(Arc::clone(&memory), at)
+        {
+            return Err(RegionError::Shared);
         }
         let mut writer = RegionWriter::new(&code.layout, waits);
         let filled = writer.fill((*memory).as_ref(), &self.program, &self.objects);

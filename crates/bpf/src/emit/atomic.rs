@@ -1,0 +1,55 @@
+//! Emits the lock of `@atomic` sections, which the workers of the switch take, too.
+//!
+//! A section's writes are made at the commit, so a packet keeps the lock from its first section until then. A packet in
+//! the kernel may not wait for a thread that has no processor, so it tries a number of times and is handed over then.
+
+use super::scratch::ScratchWord;
+use super::{Emitter, HandOverReason, R0, R2, R3};
+use crate::asm::{AccessSize, Alu, Cond, Instruction, MapRef};
+
+/// Number of times that a packet looks at the lock: half a microsecond, longer than another packet in the kernel has it.
+const ATTEMPTS: i32 = 200;
+
+impl Emitter<'_> {
+    /// Takes the lock, unless the packet has it. Hands over if others have it for long.
+    pub(super) fn take_lock(&mut self) {
+        let [again, none, end] = [(); 3].map(|()| self.code.label());
+        self.load_word(R0, ScratchWord::HAS_LOCK);
+        self.jump_if(Cond::Ne, R0, 0, end);
+        self.push(Instruction::LoadAddress(R2, MapRef::Region, self.layout.atomic_lock));
+        self.alu(Alu::Mov, R3, ATTEMPTS + 1);
+        self.bind(again);
+        self.alu(Alu::Sub, R3, 1);
+        self.jump_if(Cond::Eq, R3, 0, none);
+        self.push(Instruction::Load(AccessSize::B8, R0, R2, 0));
+        self.jump_if(Cond::Ne, R0, 0, again);
+        self.alu(Alu::Mov, R0, 1);
+        self.push(Instruction::AtomicExchange(R2, 0, R0));
+        self.jump_if(Cond::Ne, R0, 0, again);
+        self.store_imm(ScratchWord::HAS_LOCK, 1);
+        self.jump(end);
+        self.bind(none);
+        self.hand_over(HandOverReason::Atomic);
+        self.bind(end);
+    }
+
+    /// Releases the lock, if the packet has it. Its accesses in sections are done then.
+    pub(super) fn release_lock(&mut self) {
+        if !self.usage.has_atomic {
+            return;
+        }
+        let end = self.code.label();
+        self.load_word(R0, ScratchWord::HAS_LOCK);
+        self.jump_if(Cond::Eq, R0, 0, end);
+        self.store_imm(ScratchWord::HAS_LOCK, 0);
+        self.push(Instruction::LoadAddress(R2, MapRef::Region, self.layout.atomic_lock));
+        if cfg!(target_arch = "x86_64") {
+            // Stores are not reordered with accesses before them.
+            self.push(Instruction::StoreImm(AccessSize::B8, R2, 0, 0));
+        } else {
+            self.alu(Alu::Mov, R0, 0);
+            self.push(Instruction::AtomicExchange(R2, 0, R0));
+        }
+        self.bind(end);
+    }
+}
