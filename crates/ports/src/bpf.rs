@@ -461,8 +461,8 @@ pub(crate) fn run_live(program: BorrowedFd<'_>, frame: &[u8], repeat: u32) -> io
     unsafe { bpf(PROG_TEST_RUN, &mut run) }.map(drop)
 }
 
-/// Runs a program once on a copy of `frame`. Returns its verdict and the frame as it left it.
-pub(crate) fn run_once(program: BorrowedFd<'_>, frame: &[u8]) -> io::Result<(u32, Vec<u8>)> {
+/// Runs a program `repeat` times on one copy of `frame`. Returns the last verdict and the frame as it left it.
+pub(crate) fn run(program: BorrowedFd<'_>, frame: &[u8], repeat: u32) -> io::Result<(u32, Vec<u8>)> {
     let mut output = vec![0; frame.len() + 512];
     let mut run = TestRun {
         program: program.as_raw_fd() as u32,
@@ -470,7 +470,7 @@ pub(crate) fn run_once(program: BorrowedFd<'_>, frame: &[u8]) -> io::Result<(u32
         output_len: output.len() as u32,
         input: frame.as_ptr() as u64,
         output: output.as_mut_ptr() as u64,
-        repeat: 1,
+        repeat,
         ..TestRun::default()
     };
     // SAFETY: the layout is the command's; input and output live through the call and have the given lengths.

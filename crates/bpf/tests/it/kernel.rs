@@ -1,7 +1,7 @@
 //! The same packets in the kernel, as root: every program that is emitted loads, and does what it does in the machine.
 
 use std::io;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bpf::asm::Links;
 use ports::{KernelProgram, KernelRegion, RedirectMap};
@@ -89,9 +89,13 @@ impl InKernel {
         self.programs[port as usize].run(data).expect("a run")
     }
 
-    /// Returns a word of the region.
-    pub fn word(&self, at: usize) -> u64 {
-        self.region.words()[at].load(Ordering::Relaxed)
+    /// Runs a packet this many times, without a system call in between.
+    pub fn run_repeatedly(&self, port: u32, data: &[u8], times: u32) {
+        self.programs[port as usize].run_repeatedly(data, times).expect("a run");
+    }
+
+    pub fn region(&self) -> &[AtomicU64] {
+        self.region.words()
     }
 
     /// Sets the time of the kernel's clock at the start of the run.
