@@ -136,6 +136,11 @@ impl Op {
         }
     }
 
+    /// Whether the operation sets registers.
+    pub(crate) fn sets_register(&self) -> bool {
+        matches!(self, Op::SetRegister(..))
+    }
+
     /// Runs the operation.
     pub(crate) fn run(self, switch: &mut dyn SwitchControl) -> Result<Undo, EntryError> {
         if self.sets_counter() {

@@ -96,6 +96,12 @@ impl WriteBatch {
             // The counts of entries that are removed return if the write fails.
             switch.collect_counts();
         }
+        let sets_register =
+            |item: &Option<BatchItem>| matches!(item, Some(BatchItem::Ready(planned)) if planned.op.sets_register());
+        if self.is_atomic() && self.items.iter().any(sets_register) {
+            // Packets in the kernel see registers at once, and tables when all is done.
+            switch.suspend_kernel();
+        }
         let (mut steps, begin) = (0, self.set_elements);
         while !self.finished && steps + ((self.set_elements - begin) / ELEMENTS_AN_UPDATE) < count as u64 {
             self.step(switch);

@@ -85,6 +85,10 @@ macro_rules! forward_control {
             self.$inner.collect_counts();
         }
 
+        fn suspend_kernel(&mut self) {
+            self.$inner.suspend_kernel();
+        }
+
         fn publish(&mut self) {
             self.$inner.publish();
         }

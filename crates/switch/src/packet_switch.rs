@@ -101,6 +101,11 @@ pub trait SwitchControl: Device + Any + Send {
     /// Adds what packets have counted outside the switch, in the kernel. Call it before reading or setting counters.
     fn collect_counts(&mut self) {}
 
+    /// Sends all packets that run outside the switch, in the kernel, to the switch until the next
+    /// [`SwitchControl::publish`], and waits for those that run there. They would see changes of registers at once, and
+    /// so a part of what is published.
+    fn suspend_kernel(&mut self) {}
+
     /// Publishes everything that was written since the last call: workers see all of it from their next batch on
     /// (RCU-style), and so do packets in the kernel. The control plane calls it before it acknowledges a write.
     fn publish(&mut self);

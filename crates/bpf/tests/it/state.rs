@@ -246,6 +246,47 @@ fn a_switch_and_its_code_have_one_set_of_registers() {
     }
 }
 
+/// A controller that sets a register and then publishes: packets in the kernel see neither before, and go on after it,
+/// even if nothing has changed in the end.
+#[test]
+fn packets_wait_for_what_is_published_while_the_kernel_is_suspended() {
+    let program = program();
+    let mut switch =
+        Switch::new(program.clone(), Config { cpu_port: None, ..Config::with_ports(PORTS) }).expect("a switch");
+    write(&program, switch.objects_mut());
+    let pipeline = v1model::kernel_pipeline(&program).expect("a v1model program");
+    let code = bpf::compile(&program, &pipeline, KernelOptions { cpus: CPUS, ports: PORTS }).expect("it is small");
+    let region: Vec<AtomicU64> = (0..code.layout.bytes() / 8).map(|_| AtomicU64::new(0)).collect();
+    let region = Arc::new(region);
+    switch.suspend_kernel();
+    switch.attach_kernel(&code, region.clone(), wait_for_packet).expect("the entries fit");
+    for port in 0..PORTS {
+        switch.set_kernel_device(PortId(port), PortState::Fast { device: port + 10, max_frame: 1514 });
+    }
+    switch.publish();
+    let words = code.encode(&links(0), true).expect("code");
+    let is_fast = || {
+        let environment = Environment { links: links(0), region: &region, devices: 64, sockets: 1, cpu: 0, time_ns: 0 };
+        let mut frame = packet(&mut SplitMix64::new(33));
+        let outcome = machine::run(&words, &mut frame, environment).expect("no fault");
+        bpf::finish_hand_overs(&code.layout, &region);
+        !matches!(outcome.redirect, Some((MapRef::Sockets, _)))
+    };
+    assert!(is_fast() && switch.is_in_kernel());
+    for _ in 0..2 {
+        switch.suspend_kernel();
+        assert!(!is_fast() && !switch.is_in_kernel());
+        switch.suspend_kernel();
+        switch.publish();
+        assert!(is_fast() && switch.is_in_kernel());
+        assert_eq!(switch.kernel_failure(), None);
+    }
+    switch.leave_kernel();
+    switch.suspend_kernel();
+    switch.publish();
+    assert!(!is_fast(), "it has left for good");
+}
+
 /// Writes the times of a packet into it, and drops one that comes within a second of the last one.
 const TIMES: &str = r#"
 #include <core.p4>

@@ -1,5 +1,6 @@
 //! The integration tests of `p4runtime_server`, in one binary, so that their dependencies are linked once.
 
+mod beside_kernel;
 mod hostile;
 mod older_clients;
 mod random;

@@ -61,6 +61,8 @@ pub(super) struct KernelLink {
     written: BTreeMap<PortId, (PortState, bool)>,
     /// Whether something besides tables has changed since the last update.
     ports_changed: bool,
+    /// Whether the gate is closed until the next update.
+    is_suspended: bool,
     /// Set when the program is replaced or the run ends. The gate stays closed then.
     has_left: bool,
     failure: Option<RegionError>,
@@ -178,6 +180,7 @@ impl Switch {
             devices: BTreeMap::new(),
             written: BTreeMap::new(),
             ports_changed: true,
+            is_suspended: false,
             has_left: false,
             failure,
         }));
@@ -222,10 +225,24 @@ impl Switch {
         self.kernel_counts.get(&port).copied().unwrap_or_default()
     }
 
+    /// Hands over all packets until the next [`Switch::publish`], and waits for those that run in the kernel. Does
+    /// nothing if the gate is closed already.
+    pub fn suspend_kernel(&mut self) {
+        if let Some(link) = self.kernel.as_mut().filter(|link| link.writer.is_open()) {
+            let memory = (*link.memory).as_ref();
+            link.writer.close(memory);
+            link.is_suspended = true;
+            // A packet that has not finished by then is reported by the update, if it still has not.
+            let _ = link.writer.wait_for_packets(memory);
+        }
+    }
+
     /// Writes everything that has changed to the region.
     #[inline]
     pub(super) fn update_kernel(&mut self) {
-        if self.kernel.as_ref().is_some_and(|link| link.ports_changed) || self.objects.has_changes() {
+        if self.kernel.as_ref().is_some_and(|link| link.ports_changed || link.is_suspended)
+            || self.objects.has_changes()
+        {
             self.update_region();
         }
     }
@@ -235,8 +252,9 @@ impl Switch {
         let changes = self.objects.take_changes();
         let Some(mut link) = self.kernel.take_if(|link| !link.has_left) else { return };
         link.ports_changed = false;
+        let was_suspended = std::mem::take(&mut link.is_suspended);
         // A packet that had not finished has done so by now; entries that did not fit fit only after another change.
-        if !changes.is_empty() || link.failure == Some(RegionError::Stuck) {
+        if !changes.is_empty() || was_suspended || link.failure == Some(RegionError::Stuck) {
             self.update_tables(&mut link, &changes);
         }
         for (port, device) in &link.devices {

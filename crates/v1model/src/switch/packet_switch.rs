@@ -99,6 +99,10 @@ impl SwitchControl for Switch {
         Switch::collect_counts(self);
     }
 
+    fn suspend_kernel(&mut self) {
+        Switch::suspend_kernel(self);
+    }
+
     fn publish(&mut self) {
         Switch::publish(self);
     }

@@ -1,0 +1,71 @@
+//! Writes to a switch whose packets run in the kernel, too.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use bpf::{KernelOptions, PortState};
+use p4runtime_proto::v1;
+use p4runtime_proto::v1::write_request::Atomicity;
+use p4runtime_server::testing::TestServer;
+use switch::PortId;
+
+use crate::v1model_target::V1ModelTarget;
+
+/// Returns a server whose switch has code in the kernel, as far as it knows.
+fn server() -> TestServer<V1ModelTarget> {
+    let mut server = TestServer::<V1ModelTarget>::new(1);
+    let program = server.switch.program().clone();
+    let pipeline = v1model::kernel_pipeline(&program).expect("a v1model program");
+    let code = bpf::compile(&program, &pipeline, KernelOptions { cpus: 2, ports: 4 }).expect("it is not too large");
+    let region: Vec<AtomicU64> = (0..code.layout.bytes() / 8).map(|_| AtomicU64::new(0)).collect();
+    server.switch.attach_kernel(&code, Arc::new(region), |_| false).expect("the entries fit");
+    server.switch.set_kernel_device(PortId(0), PortState::Fast { device: 1, max_frame: 1514 });
+    server.switch.publish();
+    assert!(server.switch.is_in_kernel());
+    server
+}
+
+fn update(entity: v1::entity::Entity) -> v1::Update {
+    v1::Update { r#type: v1::update::Type::Modify.into(), entity: Some(v1::Entity { entity: Some(entity) }) }
+}
+
+/// Sets an element of a register with this number.
+fn register(server: &TestServer<V1ModelTarget>, at: usize, index: i64) -> v1::Update {
+    let id = server.p4info().registers[at].preamble.as_ref().expect("an id").id;
+    let data = v1::P4Data { data: Some(v1::p4_data::Data::Bitstring(vec![1])) };
+    update(v1::entity::Entity::RegisterEntry(v1::RegisterEntry {
+        register_id: id,
+        index: Some(v1::Index { index }),
+        data: Some(data),
+    }))
+}
+
+/// Sets an element of a counter.
+fn counter(server: &TestServer<V1ModelTarget>) -> v1::Update {
+    let id = server.p4info().counters[0].preamble.as_ref().expect("an id").id;
+    update(v1::entity::Entity::CounterEntry(v1::CounterEntry {
+        counter_id: id,
+        index: Some(v1::Index { index: 0 }),
+        data: Some(v1::CounterData { packet_count: 1, byte_count: 1 }),
+    }))
+}
+
+#[test]
+fn packets_see_registers_of_an_atomic_write_with_all_of_it() {
+    let mut server = server();
+    let cases = [
+        (Atomicity::DataplaneAtomic, vec![counter(&server), register(&server, 0, 1)], true, true),
+        (Atomicity::DataplaneAtomic, vec![register(&server, 0, 1), register(&server, 0, 99)], false, false),
+        (Atomicity::DataplaneAtomic, vec![counter(&server)], true, false),
+        (Atomicity::RollbackOnError, vec![register(&server, 0, 1)], true, false),
+        (Atomicity::ContinueOnError, vec![register(&server, 0, 1)], true, false),
+    ];
+    for (atomicity, updates, is_right, waits) in cases {
+        let what = format!("{atomicity:?} {updates:?}");
+        assert_eq!(server.write(atomicity, updates).is_ok(), is_right, "{what}");
+        assert_eq!(server.switch.is_in_kernel(), !waits, "{what}");
+        // The data plane publishes what was written before it is acknowledged.
+        server.switch.publish();
+        assert!(server.switch.is_in_kernel(), "{what}");
+    }
+}
