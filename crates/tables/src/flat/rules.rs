@@ -122,8 +122,8 @@ impl FlatRules {
         2 + self.elements
     }
 
-    /// Returns the number of buckets, a power of two: at least four for each rule, so that a search rarely comes upon the
-    /// rules of another tuple.
+    /// Returns the number of buckets, a power of two: at least four for each rule, so that a search rarely comes upon
+    /// the rules of another tuple.
     pub fn buckets(&self) -> usize {
         (4 * self.capacity.max(64)).next_power_of_two() as usize
     }
@@ -243,7 +243,7 @@ impl RuleWriter {
     /// Adds a rule. It is found after the next call of [`RuleWriter::finish`].
     ///
     /// # Errors
-    /// [`FlatFull`] if the number is larger than the capacity, or a thousand rules would have to be compared one by one.
+    /// [`FlatFull`] if the number is larger than the capacity, or a thousand rules would be compared one by one.
     ///
     /// # Panics
     /// If the number is 0 or is used, or the rule or the table does not fit the shape.
