@@ -76,7 +76,11 @@ impl InterposedPorts {
             let source = io::Error::new(io::ErrorKind::AlreadyExists, text);
             return Err(PortError::system("creating a TAP device", device, CAPABILITY, source));
         }
-        let host = TapPort::open_with(device, |tap| tap.set_mac(mac).and_then(|()| tap.set_mtu(mtu)))?;
+        let host = TapPort::open_with(device, |tap| {
+            // IPv6 stays at the wire, so the device needs no address for it. A kernel may lack IPv6.
+            let _ = std::fs::write(format!("/proc/sys/net/ipv6/conf/{device}/addr_gen_mode"), "1");
+            tap.set_mac(mac).and_then(|()| tap.set_mtu(mtu))
+        })?;
         let hidden = hide(index).map_err(failed("hiding frames from the stack (Linux 6.6)"))?;
         let device = Interface::new(socket.as_fd(), device).index().map_err(failed("looking up the TAP device"))?;
         let routes = copy_routes(index, device).map_err(failed("copying the routes"))?;

@@ -247,7 +247,7 @@ impl Shim {
     /// Returns whether a packet remains, which the host then receives as if it had never had a program.
     pub fn received(&mut self, frame: &mut Vec<u8>, mut collect: impl FnMut(CollectedProgram)) -> bool {
         // A program may be in front of another one.
-        let mut found = Vec::new();
+        let (mut earlier, mut last) = (Vec::new(), None);
         while let Some((ETHERTYPE, start)) = wire_format::place_among_tags(frame, 0) {
             let Ok(program) = Packet::new_checked(&frame[start..]) else {
                 self.counts.malformed += 1;
@@ -265,7 +265,7 @@ impl Shim {
                 self.counts.foreign += 1;
                 return false;
             } else {
-                found.push(frame[start..end].to_vec());
+                earlier.extend(last.replace(frame[start..end].to_vec()));
             }
             if ethertype == 0 {
                 frame.clear();
@@ -274,16 +274,20 @@ impl Shim {
             frame[start - 2..start].copy_from_slice(&ethertype.to_be_bytes());
             frame.drain(start..end);
         }
-        self.collect(found, frame, &mut collect);
+        if last.is_some() {
+            self.collect(earlier.into_iter().chain(last), frame, &mut collect);
+        }
         self.lower_segment_size(frame);
         !frame.is_empty()
     }
 
     /// Passes on those of the programs before a packet that are expected in it.
-    fn collect(&mut self, found: Vec<Vec<u8>>, frame: &[u8], collect: &mut impl FnMut(CollectedProgram)) {
-        if found.is_empty() {
-            return;
-        }
+    fn collect(
+        &mut self,
+        found: impl Iterator<Item = Vec<u8>>,
+        frame: &[u8],
+        collect: &mut impl FnMut(CollectedProgram),
+    ) {
         let flow = flow(frame).map(|(.., flow)| flow);
         self.found.clear();
         if let Some(flow) = flow {

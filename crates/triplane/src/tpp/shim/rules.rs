@@ -114,7 +114,7 @@ fn parsed(option: &str, text: &str) -> Result<InsertionRule, Failure> {
 fn rules_of(path: &Path, output: &Output) -> Result<Vec<(String, InsertionRule)>, Failure> {
     let text = load::read(path, MAX_TEXT_BYTES)?;
     let (mut sources, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
-    let file = sources.add(&path.display().to_string(), &text);
+    let file = sources.add(&path.display().to_string(), text.as_str());
     let folder = path.parent().unwrap_or(Path::new(""));
     let (mut rules, mut start) = (Vec::new(), 0);
     for line in text.split_inclusive('\n') {
