@@ -2,7 +2,6 @@
 
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{SyncSender, TrySendError};
 
 use ports::{Port, PortError, Received, Sent};
 use rng::SplitMix64;
@@ -22,8 +21,6 @@ pub struct RelayCounts {
     pub to_host: u64,
     /// Frames that a port did not accept.
     pub lost: u64,
-    /// Programs that were collected while the receiver had no room for them.
-    pub unread: u64,
 }
 
 /// Two ports, and the shim between them. It keeps the order of frames and holds none back.
@@ -54,16 +51,15 @@ impl ShimRelay {
         (self.shim, self.counts)
     }
 
-    /// Passes frames until `stop` is set or both ports are finished. Programs go to `collector`. Frames never wait for
-    /// it: if it has no room, or is gone, the programs are counted.
+    /// Passes frames until `stop` is set or both ports are finished. Programs go to `collect`, which must not wait.
     ///
     /// # Errors
     /// If a port can no longer be used.
-    pub fn run(&mut self, stop: &AtomicBool, collector: &SyncSender<CollectedProgram>) -> Result<(), PortError> {
+    pub fn run(&mut self, stop: &AtomicBool, mut collect: impl FnMut(CollectedProgram)) -> Result<(), PortError> {
         let descriptors: Vec<RawFd> = [&self.host, &self.wire].iter().filter_map(|port| port.poll_fd()).collect();
         let mut batch = Vec::new();
         while !stop.load(Ordering::Relaxed) {
-            let count = self.pass_sent(&mut batch)? + self.pass_received(&mut batch, collector)?;
+            let count = self.pass_sent(&mut batch)? + self.pass_received(&mut batch, &mut collect)?;
             if count > 0 {
                 continue;
             }
@@ -97,16 +93,11 @@ impl ShimRelay {
     fn pass_received(
         &mut self,
         batch: &mut Vec<Received>,
-        collector: &SyncSender<CollectedProgram>,
+        collect: &mut impl FnMut(CollectedProgram),
     ) -> Result<usize, PortError> {
         let count = self.wire.receive(batch, BATCH)?;
-        let unread = &mut self.counts.unread;
         for Received { mut data, .. } in batch.drain(..).filter(|frame| (self.is_passed)(&frame.data)) {
-            let collect = |program| match collector.try_send(program) {
-                Ok(()) => {}
-                Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => *unread += 1,
-            };
-            if self.shim.received(&mut data, collect) {
+            if self.shim.received(&mut data, &mut *collect) {
                 self.counts.to_host += 1;
                 self.counts.lost += u64::from(self.host.send(&data)? != Sent::Sent);
             }
@@ -122,7 +113,6 @@ impl ShimRelay {
 mod tests {
     use std::collections::VecDeque;
     use std::net::Ipv4Addr;
-    use std::sync::mpsc::sync_channel;
     use std::sync::{Arc, Mutex};
 
     use ports::{DropReason, PortStats};
@@ -213,46 +203,36 @@ mod tests {
     }
 
     /// Passes frames from one relay to another. Returns the frames that arrive, the programs, and the second's counts.
-    fn pass(frames: &[Vec<u8>], room: usize, receiver_room: usize) -> (Vec<Vec<u8>>, usize, RelayCounts) {
-        let (sender, _programs) = sync_channel(1);
+    fn pass(frames: &[Vec<u8>], room: usize) -> (Vec<Vec<u8>>, usize, RelayCounts) {
         let stop = AtomicBool::new(false);
         let (host, _) = port(frames.iter().cloned(), 0);
         let (wire, sent) = port([], usize::MAX);
         let mut relay = ShimRelay::new(host, wire, is_passed, shim(), 1);
-        relay.run(&stop, &sender).expect("memory does not fail");
+        relay.run(&stop, |_| unreachable!("nothing arrives")).expect("memory does not fail");
         let sent = std::mem::take(&mut *sent.lock().expect("the relay has ended"));
         assert_eq!(sent.len() as u64, relay.close().1.to_wire);
-        let (sender, programs) = sync_channel(receiver_room);
+        let mut programs = 0;
         let (host, arrived) = port([], room);
         let (wire, _) = port(sent.into_iter().chain([other()]), 0);
         let mut relay = ShimRelay::new(host, wire, is_passed, shim(), 1);
-        relay.run(&stop, &sender).expect("memory does not fail");
-        drop(sender);
+        relay.run(&stop, |_| programs += 1).expect("memory does not fail");
         let arrived = std::mem::take(&mut *arrived.lock().expect("the relay has ended"));
-        (arrived.into(), programs.iter().count(), relay.close().1)
+        (arrived.into(), programs, relay.close().1)
     }
 
     #[test]
     fn frames_pass_in_order_and_others_do_not() {
         let frames: Vec<_> = (0..200).map(frame).collect();
         let mixed: Vec<_> = frames.iter().flat_map(|frame| [frame.clone(), other()]).collect();
-        let (arrived, programs, counts) = pass(&mixed, usize::MAX, 1000);
+        let (arrived, programs, counts) = pass(&mixed, usize::MAX);
         assert!(arrived == frames, "they are as they were");
         assert_eq!((programs, counts), (200, RelayCounts { to_host: 200, ..RelayCounts::default() }));
     }
 
     #[test]
-    fn frames_wait_for_no_collector() {
-        let frames: Vec<_> = (0..200).map(frame).collect();
-        let (arrived, programs, counts) = pass(&frames, usize::MAX, 3);
-        assert!(arrived == frames, "they are as they were");
-        assert_eq!((programs, counts.unread), (3, 197));
-    }
-
-    #[test]
     fn frames_that_a_port_refuses_are_counted() {
         let frames: Vec<_> = (0..200).map(frame).collect();
-        let (arrived, programs, counts) = pass(&frames, 50, 1000);
+        let (arrived, programs, counts) = pass(&frames, 50);
         assert!(arrived == frames[..50], "they are the first");
         assert_eq!((programs, counts.lost, counts.to_host), (200, 150, 200));
     }

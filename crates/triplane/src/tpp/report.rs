@@ -36,6 +36,7 @@ impl ProgramWords {
     }
 
     /// Returns the words of each hop with their names.
+    #[cfg(test)]
     pub fn hops(&self) -> &[Vec<(String, Option<u32>)>] {
         &self.hops
     }

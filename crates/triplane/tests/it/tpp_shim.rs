@@ -137,7 +137,7 @@ fn packets_of_applications_carry_programs_that_the_switch_executes() {
         assert_eq!(collected, inserted(other), "{report:#}\n{other:#}");
         assert_eq!(report["rules"][0]["too_long"], 0, "{report:#}");
         assert_eq!(report["received"], json!({ "collected": collected, "foreign": 0, "damaged": 0, "malformed": 0 }));
-        assert_eq!((&report["lost"], &report["unread"]), (&json!(0), &json!(0)), "{report:#}");
+        assert_eq!((&report["lost"], &report["not_executed"]), (&json!(0), &json!(0)), "{report:#}");
         let words = words(report);
         assert_eq!(words[0], json!([1, "Switch:ID", collected, 42, 42]), "{report:#}");
         assert_eq!(words[1], json!([1, "PacketMetadata:OutputPort", collected, port, port]), "{report:#}");

@@ -4,8 +4,9 @@ mod rules;
 mod sums;
 
 use std::hash::{BuildHasher, RandomState};
-use std::sync::mpsc::{Receiver, sync_channel};
-use std::thread;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 use ::privileges::KeptAccess;
 use ::tpp::map::MemoryMap;
@@ -36,23 +37,33 @@ pub fn run(args: &ShimArgs, output: &Output) -> Result<(), Failure> {
     let mut relay = ShimRelay::new(Box::new(host), Box::new(wire), is_interposed, shim, seed);
     privileges::restrict(&KeptAccess::default(), args.show_privileges, output)?;
     let stop = signals::stop_on_signals()?;
-    let (sender, receiver) = sync_channel(WAITING);
-    let printer = ProgramPrinter { map, output: *output, is_each_printed: args.lines, json: args.json };
-    // The thread starts without privileges.
-    let collector = thread::Builder::new().name("collector".to_owned());
-    let collector = collector.spawn(move || printer.collect(&receiver)).context("cannot start a thread")?;
+    let mut programs = ProgramSink { map: map.clone(), sums: WordSums::default(), lines: None, unprinted: 0 };
+    let mut printing = None;
+    if args.lines {
+        let (sender, receiver) = sync_channel(WAITING);
+        programs.lines = Some(sender);
+        let printer = LinePrinter { map, output: *output, json: args.json };
+        // The thread starts without privileges.
+        let thread = thread::Builder::new().name("printer".to_owned());
+        printing = Some(thread.spawn(move || printer.print(&receiver)).context("cannot start a thread")?);
+    }
     output.note(&format!(
         "the IPv4 packets of {} pass through {} ({}, MTU {mtu}); press Ctrl-C to stop",
         args.wire,
         args.device,
         counted(routes, "route", "routes"),
     ));
-    let ended = relay.run(&stop, &sender);
+    let ended = relay.run(&stop, |program| programs.add(program));
     // The host's packets leave through the interface again, before anything waits for a reader of the output.
     drop(hidden);
     let (shim, counts) = relay.close();
-    drop(sender);
-    let sums = collector.join().unwrap_or_default();
+    // This also ends the printer, after the lines that it has.
+    let ProgramSink { sums, unprinted, lines, .. } = programs;
+    drop(lines);
+    if printing.is_some_and(|printer| !ends_soon(&printer)) {
+        output.note("nobody reads the output any more: the sums are not printed");
+        return Ok(ended?);
+    }
     let text = if args.json {
         let report = json!({
             "rules": rules.json(&shim),
@@ -60,7 +71,8 @@ pub fn run(args: &ShimArgs, output: &Output) -> Result<(), Failure> {
             "to_wire": counts.to_wire,
             "to_host": counts.to_host,
             "lost": counts.lost,
-            "unread": counts.unread,
+            "unprinted": unprinted,
+            "not_executed": sums.not_executed,
             "words": sums.json(),
         });
         if args.lines { format!("{report}\n") } else { format!("{report:#}\n") }
@@ -74,12 +86,26 @@ pub fn run(args: &ShimArgs, output: &Output) -> Result<(), Failure> {
             ["frames to the wire".to_owned(), grouped(counts.to_wire)],
             ["frames to the host".to_owned(), grouped(counts.to_host)],
             ["frames lost at a port".to_owned(), grouped(counts.lost)],
-            ["programs not added up".to_owned(), grouped(counts.unread)],
         ]);
+        if args.lines {
+            rows.push(["programs not printed".to_owned(), grouped(unprinted)]);
+        }
         sums.text() + &aligned(&rows, &[1])
     };
     output.print(&text)?;
     Ok(ended?)
+}
+
+/// Whether a thread ends within two seconds.
+fn ends_soon(thread: &JoinHandle<()>) -> bool {
+    let deadline = Instant::now() + Duration::from_secs(2);
+    while !thread.is_finished() {
+        if Instant::now() >= deadline {
+            return false;
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+    true
 }
 
 fn received_json(shim: &::tpp::shim::Shim) -> Value {
@@ -92,27 +118,39 @@ fn received_json(shim: &::tpp::shim::Shim) -> Value {
     })
 }
 
-/// Adds up and prints the programs that the relay collects, in a thread of its own.
-struct ProgramPrinter {
+/// Receives the programs that the relay collects. Nothing in it waits.
+struct ProgramSink {
+    map: MemoryMap,
+    sums: WordSums,
+    lines: Option<SyncSender<CollectedProgram>>,
+    /// Programs for which the printer had no room.
+    unprinted: u64,
+}
+
+impl ProgramSink {
+    fn add(&mut self, program: CollectedProgram) {
+        self.sums.add(&program, &self.map);
+        if let Some(lines) = &self.lines {
+            self.unprinted += u64::from(lines.try_send(program).is_err());
+        }
+    }
+}
+
+/// Prints programs in a thread of its own.
+struct LinePrinter {
     map: MemoryMap,
     output: Output,
-    is_each_printed: bool,
     json: bool,
 }
 
-impl ProgramPrinter {
-    /// Returns the sums when the relay has ended.
-    fn collect(self, programs: &Receiver<CollectedProgram>) -> WordSums {
-        let mut sums = WordSums::default();
-        let mut is_read = true;
+impl LinePrinter {
+    /// Prints programs until nobody sends or reads them any more.
+    fn print(self, programs: &Receiver<CollectedProgram>) {
         for collected in programs {
-            sums.add(&collected, &self.map);
-            // If nobody reads the lines any more, the sums are still right.
-            if self.is_each_printed && is_read {
-                is_read = self.output.print(&self.line(&collected)).is_ok();
+            if self.output.print(&self.line(&collected)).is_err() {
+                return;
             }
         }
-        sums
     }
 
     fn line(&self, collected: &CollectedProgram) -> String {
@@ -146,4 +184,26 @@ fn flow_json(flow: &PacketFlow) -> Value {
         "source_port": flow.ports.map(|ports| ports.0),
         "destination_port": flow.ports.map(|ports| ports.1),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slow_reader_costs_lines_and_not_sums() {
+        let (sender, receiver) = sync_channel(3);
+        let map = MemoryMap::new();
+        let mut sink = ProgramSink { map, sums: WordSums::default(), lines: Some(sender), unprinted: 0 };
+        let add = |sink: &mut ProgramSink| {
+            (0..10).for_each(|_| sink.add(CollectedProgram { flow: None, bytes: sums::tests::executed(&[5, 6]) }));
+        };
+        add(&mut sink);
+        assert_eq!((sink.unprinted, receiver.try_iter().count()), (7, 3));
+        drop(receiver);
+        add(&mut sink);
+        assert_eq!(sink.unprinted, 17);
+        let programs: Vec<_> = sink.sums.json().iter().map(|word| word["programs"].clone()).collect();
+        assert_eq!(programs, [20, 20]);
+    }
 }
