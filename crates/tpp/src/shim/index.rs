@@ -79,6 +79,8 @@ type FilterTable = HashMap<FlowBits, Vec<u64>, BuildHasherDefault<FlowHasher>>;
 /// Filters by the bits that they compare.
 #[derive(Clone, Debug, Default)]
 pub struct FilterIndex {
+    /// Ranks of filters without conditions.
+    every: Vec<u64>,
     shapes: Vec<(FlowBits, FilterTable)>,
 }
 
@@ -86,6 +88,10 @@ impl FilterIndex {
     /// Adds a filter with a rank.
     pub fn add(&mut self, filter: &PacketFilter, rank: u64) {
         let Some((mask, key)) = compared(filter) else { return };
+        if mask == FlowBits::default() {
+            self.every.insert(self.every.partition_point(|other| *other < rank), rank);
+            return;
+        }
         let at = self.shapes.iter().position(|(other, _)| *other == mask).unwrap_or_else(|| {
             self.shapes.push((mask, FilterTable::default()));
             self.shapes.len() - 1
@@ -97,13 +103,17 @@ impl FilterIndex {
     /// Replaces the contents of `found` by the ranks of the filters that match, in ascending order.
     pub fn find(&self, flow: &PacketFlow, found: &mut Vec<u64>) {
         found.clear();
+        found.extend(&self.every);
+        if self.shapes.is_empty() {
+            return;
+        }
         let flow = FlowBits::of(flow);
         for (mask, table) in &self.shapes {
             if let Some(ranks) = table.get(&flow.masked(*mask)) {
                 found.extend(ranks);
             }
         }
-        if self.shapes.len() > 1 {
+        if self.shapes.len() > 1 || !self.every.is_empty() {
             found.sort_unstable();
         }
     }

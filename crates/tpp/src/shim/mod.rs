@@ -114,22 +114,33 @@ impl ShimFilter {
 
 /// A program that hosts insert into packets to this one.
 #[derive(Clone, Debug)]
-struct ExpectedProgram(Vec<u8>);
+struct ExpectedProgram {
+    bytes: Vec<u8>,
+    /// Length of header and instructions.
+    fixed: usize,
+    is_stack: bool,
+}
 
 impl ExpectedProgram {
+    fn new(program: &TinyProgram) -> ExpectedProgram {
+        ExpectedProgram {
+            bytes: program.packet(&[]),
+            fixed: HEADER_LEN + program.instructions.len() * INSTRUCTION_LEN,
+            is_stack: matches!(program.repr.addressing, Addressing::Stack { .. }),
+        }
+    }
+
     /// Whether this is the program as it arrives: switches change its memory, hop number, stack pointer and status.
     fn is(&self, found: &[u8]) -> bool {
         /// Bit of the first byte that asks for reflection.
         const REFLECTIVE: u8 = 2;
-        let own = &self.0[..];
-        let Ok(packet) = Packet::new_checked(own) else { return false };
-        let fixed = HEADER_LEN + packet.instruction_count() * INSTRUCTION_LEN;
+        let own = &self.bytes[..];
         let is_same = |from: usize, to: usize| own[from..to] == found[from..to];
         own.len() == found.len()
             && (own[0] ^ found[0]) & !REFLECTIVE == 0
             && is_same(2, 4)
-            && (matches!(packet.addressing(), Addressing::Stack { .. }) || is_same(5, 6))
-            && is_same(10, fixed)
+            && (self.is_stack || is_same(5, 6))
+            && is_same(10, self.fixed)
     }
 }
 
@@ -203,7 +214,7 @@ impl Shim {
             return Err(FilterError::TooMany);
         }
         self.expected_index.add(&filter, self.expected.len() as u64);
-        self.expected.push(ExpectedProgram(program.packet(&[])));
+        self.expected.push(ExpectedProgram::new(program));
         Ok(())
     }
 
@@ -248,7 +259,11 @@ impl Shim {
     pub fn received(&mut self, frame: &mut Vec<u8>, mut collect: impl FnMut(CollectedProgram)) -> bool {
         // A program may be in front of another one.
         let (mut earlier, mut last) = (Vec::new(), None);
-        while let Some((ETHERTYPE, start)) = wire_format::place_among_tags(frame, 0) {
+        let (ethertype, start) = loop {
+            let Some((ethertype, start)) = wire_format::place_among_tags(frame, 0) else { break (0, frame.len()) };
+            if ethertype != ETHERTYPE {
+                break (ethertype, start);
+            }
             let Ok(program) = Packet::new_checked(&frame[start..]) else {
                 self.counts.malformed += 1;
                 return false;
@@ -269,15 +284,18 @@ impl Shim {
             }
             if ethertype == 0 {
                 frame.clear();
-                break;
+                break (0, 0);
             }
             frame[start - 2..start].copy_from_slice(&ethertype.to_be_bytes());
             frame.drain(start..end);
-        }
+        };
         if last.is_some() {
-            self.collect(earlier.into_iter().chain(last), frame, &mut collect);
+            let flow = PacketFlow::parse(ethertype, &frame[start..]);
+            self.collect(earlier.into_iter().chain(last), flow, &mut collect);
         }
-        self.lower_segment_size(frame);
+        if !self.filters.is_empty() && segment_size::is_syn(ethertype, &frame[start..]) {
+            self.lower_segment_size(frame, ethertype, start);
+        }
         !frame.is_empty()
     }
 
@@ -285,10 +303,9 @@ impl Shim {
     fn collect(
         &mut self,
         found: impl Iterator<Item = Vec<u8>>,
-        frame: &[u8],
+        flow: Option<PacketFlow>,
         collect: &mut impl FnMut(CollectedProgram),
     ) {
-        let flow = flow(frame).map(|(.., flow)| flow);
         self.found.clear();
         if let Some(flow) = flow {
             self.expected_index.find(&flow, &mut self.found);
@@ -305,15 +322,10 @@ impl Shim {
 
     /// Leaves room for programs in the segments that the host will send on a connection: lowers the maximum segment
     /// size in a received SYN, but not below that which every link carries.
-    fn lower_segment_size(&mut self, frame: &mut [u8]) {
-        if self.filters.is_empty() {
+    fn lower_segment_size(&mut self, frame: &mut [u8], ethertype: u16, start: usize) {
+        let Some(flow) = PacketFlow::parse(ethertype, &frame[start..]).filter(|flow| !flow.is_program()) else {
             return;
-        }
-        let Some((ethertype, start)) = wire_format::place_among_tags(frame, 0) else { return };
-        if !segment_size::is_syn(ethertype, &frame[start..]) {
-            return;
-        }
-        let Some((.., flow)) = untouched(frame) else { return };
+        };
         self.index.find(&flow.reverse(), &mut self.found);
         let longest = self.found.iter().map(|rank| self.filters[*rank as u32 as usize].len()).max();
         if let Some(longest) = longest {
@@ -323,12 +335,19 @@ impl Shim {
     }
 }
 
-/// Inserts bytes into a frame.
+/// Inserts bytes into a frame, and copies each byte once.
 fn insert(frame: &mut Vec<u8>, at: usize, bytes: &[u8]) {
-    let len = frame.len();
-    frame.extend_from_slice(bytes);
-    frame.copy_within(at..len, at + bytes.len());
-    frame[at..at + bytes.len()].copy_from_slice(bytes);
+    let (len, more) = (frame.len(), bytes.len());
+    let rest = len - at;
+    if rest < more {
+        frame.extend_from_slice(&bytes[rest..]);
+        frame.extend_from_within(at..len);
+        frame[at..len].copy_from_slice(&bytes[..rest]);
+    } else {
+        frame.extend_from_within(len - more..);
+        frame.copy_within(at..len - more, at + more);
+        frame[at..at + more].copy_from_slice(bytes);
+    }
 }
 
 /// Whether these bytes are a packet whose own checksum proves that it begins here: that of the header of IPv4, or that
@@ -354,15 +373,12 @@ fn is_intact(ethertype: u16, bytes: &[u8]) -> bool {
     }
 }
 
-/// Returns the EtherType of an IP packet after its VLAN tags, the offset of the packet in bytes, and its flow.
-fn flow(frame: &[u8]) -> Option<(u16, usize, PacketFlow)> {
-    let (ethertype, start) = wire_format::place_among_tags(frame, 0)?;
-    Some((ethertype, start, PacketFlow::parse(ethertype, frame.get(start..)?)?))
-}
-
-/// Does the same for packets without programs.
+/// Returns the EtherType of an IP packet without program after its VLAN tags, the offset of the packet in bytes, and its
+/// flow.
 fn untouched(frame: &[u8]) -> Option<(u16, usize, PacketFlow)> {
-    flow(frame).filter(|(.., flow)| !flow.is_program())
+    let (ethertype, start) = wire_format::place_among_tags(frame, 0)?;
+    let flow = PacketFlow::parse(ethertype, frame.get(start..)?)?;
+    (!flow.is_program()).then_some((ethertype, start, flow))
 }
 
 #[cfg(test)]
