@@ -1,7 +1,7 @@
 //! Hosts of tiny packet programs: [`ExecutorSockets`] executes programs of any size on the switches of one path or of
 //! many, with retries; [`ProbeSocket`] sends a series of probes, and [`EchoSocket`] echoes the programs of others. The
-//! rules are in [`tpp::executor`] and [`tpp::probe`]. [`ShimRelay`] puts a shim between a host's stack and its interface.
-//! [`ReportSocket`] sends the reports of INT sinks.
+//! rules are in [`tpp::executor`] and [`tpp::probe`]. [`ShimRelay`] puts a shim between a host's stack and its
+//! interface. [`ReportSocket`] sends the reports of INT sinks.
 //!
 //! All but [`ReportSocket`] wait at most 100 ms for a packet before they test the flag that stops them.
 

@@ -373,8 +373,7 @@ fn is_intact(ethertype: u16, bytes: &[u8]) -> bool {
     }
 }
 
-/// Returns the EtherType of an IP packet without program after its VLAN tags, the offset of the packet in bytes, and its
-/// flow.
+/// Returns the EtherType of an IP packet without program, behind its VLAN tags, its offset in bytes, and its flow.
 fn untouched(frame: &[u8]) -> Option<(u16, usize, PacketFlow)> {
     let (ethertype, start) = wire_format::place_among_tags(frame, 0)?;
     let flow = PacketFlow::parse(ethertype, frame.get(start..)?)?;

@@ -159,6 +159,9 @@ fn connections_go_on_when_the_shim_is_killed() {
     let receiver = shim(&network, "h2", &["--collect", &rule]);
     let killed = shim(&network, "h1", &["--insert", &rule]);
     assert!(network.run("h1", &["ip", "route"]).ok().stdout.contains("tpp0"));
+    // The answers have no program. Their receiver gets each of them once, though two interfaces could deliver it.
+    let text = network.run("h1", &["ping", "-n", "-W", "20", "-c", "3", "-i", "0.2", "10.0.2.2"]).ok().stdout;
+    assert!(text.contains("3 packets transmitted, 3 received, 0% packet loss"), "{text}");
     // The connection begins with the shim, and ends without it.
     let gate = directory.path("gate");
     let waiting = format!(
