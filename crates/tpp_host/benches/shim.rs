@@ -17,7 +17,7 @@ use tpp::shim::{PacketFilter, Shim};
 use tpp_host::{RelayCounts, ShimRelay};
 use wire::tpp::{Addressing, Instruction, Operation, Packet, Repr, WordSize};
 
-const ROUNDS: usize = 9;
+const ROUNDS: usize = 15;
 const TIME: Duration = Duration::from_millis(700);
 const TIMEOUT: Duration = Duration::from_secs(20);
 const MTU: usize = 1500;
