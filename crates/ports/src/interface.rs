@@ -40,6 +40,30 @@ impl<'a> Interface<'a> {
         Ok(usize::try_from(mtu).unwrap_or(0))
     }
 
+    /// Sets the MTU, in bytes.
+    pub(crate) fn set_mtu(&self, mtu: usize) -> io::Result<()> {
+        let mut request = zeroed_ifreq();
+        request.ifr_ifru.ifru_mtu = c_int::try_from(mtu).unwrap_or(c_int::MAX);
+        self.ioctl(libc::SIOCSIFMTU, request).map(drop)
+    }
+
+    /// Returns the Ethernet address.
+    pub(crate) fn mac(&self) -> io::Result<[u8; 6]> {
+        let request = self.ioctl(libc::SIOCGIFHWADDR, zeroed_ifreq())?;
+        // SAFETY: the kernel filled the union's member that belongs to this request.
+        let data = unsafe { request.ifr_ifru.ifru_hwaddr.sa_data };
+        Ok(std::array::from_fn(|at| data[at].cast_unsigned()))
+    }
+
+    /// Sets the address of an Ethernet interface.
+    pub(crate) fn set_mac(&self, mac: [u8; 6]) -> io::Result<()> {
+        let mut request = zeroed_ifreq();
+        let mut data = [0; 14];
+        data.iter_mut().zip(mac).for_each(|(to, from)| *to = from.cast_signed());
+        request.ifr_ifru.ifru_hwaddr = libc::sockaddr { sa_family: libc::ARPHRD_ETHER, sa_data: data };
+        self.ioctl(libc::SIOCSIFHWADDR, request).map(drop)
+    }
+
     /// Returns the hardware type: an ARPHRD number.
     pub(crate) fn hardware_type(&self) -> io::Result<u16> {
         let request = self.ioctl(libc::SIOCGIFHWADDR, zeroed_ifreq())?;

@@ -34,6 +34,14 @@ impl TapPort {
     /// Returns an error if the kernel has no TUN/TAP driver, the name belongs to another interface, or this process may
     /// not create devices.
     pub fn open(name: &str) -> Result<Self, PortError> {
+        Self::open_with(name, |_| Ok(()))
+    }
+
+    /// Does the same, and lets a function configure the device before it is up.
+    pub(crate) fn open_with(
+        name: &str,
+        configure: impl FnOnce(&Interface<'_>) -> io::Result<()>,
+    ) -> Result<Self, PortError> {
         let failed = |what| move |source| PortError::system(what, name, CAPABILITY, source);
         let opened = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open("/dev/net/tun");
         let file = opened.map_err(|source| {
@@ -47,7 +55,9 @@ impl TapPort {
         })?;
         attach(&file, name).map_err(failed("creating a TAP device"))?;
         let socket = control_socket().map_err(failed("opening a socket"))?;
-        Interface::new(socket.as_fd(), name).bring_up().map_err(failed("bringing up the TAP device"))?;
+        let device = Interface::new(socket.as_fd(), name);
+        configure(&device).map_err(failed("configuring the TAP device"))?;
+        device.bring_up().map_err(failed("bringing up the TAP device"))?;
         let buffer = vec![0; MAX_FRAME].into_boxed_slice();
         Ok(TapPort { name: name.to_owned(), file, buffer, stats: PortStats::default() })
     }
@@ -77,7 +87,7 @@ fn attach(file: &File, name: &str) -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-fn control_socket() -> io::Result<OwnedFd> {
+pub(crate) fn control_socket() -> io::Result<OwnedFd> {
     // SAFETY: no pointers are involved.
     let fd = unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) };
     if fd < 0 {

@@ -1,12 +1,14 @@
 //! Hosts of tiny packet programs: [`ExecutorSockets`] executes programs of any size on the switches of one path or of
 //! many, with retries; [`ProbeSocket`] sends a series of probes, and [`EchoSocket`] echoes the programs of others. The
-//! rules are in [`tpp::executor`] and [`tpp::probe`]. [`ReportSocket`] sends the reports of INT sinks.
+//! rules are in [`tpp::executor`] and [`tpp::probe`]. [`ShimRelay`] puts a shim between a host's stack and its
+//! interface. [`ReportSocket`] sends the reports of INT sinks.
 //!
-//! All but [`ReportSocket`] wait at most 100 ms for a datagram before they test the flag that stops them.
+//! All but [`ReportSocket`] wait at most 100 ms for a packet before they test the flag that stops them.
 
 #![forbid(unsafe_code)]
 
 mod executor;
+mod relay;
 mod report;
 
 use std::hash::{BuildHasher, RandomState};
@@ -21,6 +23,7 @@ use tpp::probe::{Echo, Prober, RefusedEchoes};
 use wire::tpp::UDP_PORT;
 
 pub use executor::{ExecutorSockets, MAX_ADDRESSES};
+pub use relay::{RelayCounts, ShimRelay};
 pub use report::ReportSocket;
 
 /// Maximum time of a wait for a datagram.

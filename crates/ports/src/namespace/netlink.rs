@@ -76,7 +76,7 @@ impl NetlinkRequest {
     }
 
     /// Sends the request from the calling thread's namespace and waits for the kernel's acknowledgement.
-    pub(super) fn send(self) -> io::Result<()> {
+    pub(crate) fn send(self) -> io::Result<()> {
         self.send_through(&route_socket()?)
     }
 

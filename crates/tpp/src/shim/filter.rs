@@ -70,6 +70,16 @@ impl AddressPrefix {
         AddressPrefix { address, bits }
     }
 
+    /// Returns an address with the prefix.
+    pub(super) fn address(self) -> IpAddr {
+        self.address
+    }
+
+    /// Returns the number of its bits, which may exceed those of the address.
+    pub(super) fn bits(self) -> u8 {
+        self.bits
+    }
+
     /// Whether an address has the prefix. An address of the other IP version has not.
     pub fn contains(self, address: IpAddr) -> bool {
         let starts_with = |first: u128, second: u128, width: u32| {

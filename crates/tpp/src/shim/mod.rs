@@ -12,14 +12,18 @@
 //! the maximum segment size of the TCP connections that a filter selects.
 
 mod filter;
+mod index;
+mod rule;
 mod segment_size;
 
-use wire::tpp::{self as wire_format, Addressing, ETHERTYPE, Packet, Status};
+use wire::tpp::{self as wire_format, Addressing, ETHERTYPE, HEADER_LEN, INSTRUCTION_LEN, Packet, Status};
 use wire::{ethernet, ipv4, ipv6, tcp, udp};
 
 use crate::asm::TinyProgram;
 
 pub use filter::{AddressPrefix, PacketFilter, PacketFlow};
+use index::FilterIndex;
+pub use rule::{InsertionRule, RuleMistake};
 pub use segment_size::{LEAST_IPV4, LEAST_IPV6};
 
 /// Maximum number of filters of a host, and of programs that it expects.
@@ -94,38 +98,49 @@ impl CollectedProgram {
 
 #[derive(Clone, Debug)]
 struct ShimFilter {
-    number: usize,
-    priority: u32,
-    filter: PacketFilter,
     /// A program is inserted into one of this number of packets.
     one_in: u32,
-    program: TinyProgram,
-    len: usize,
+    /// The program in front of IPv4 and of IPv6.
+    encoded: [Vec<u8>; 2],
     counts: FilterCounts,
+}
+
+impl ShimFilter {
+    /// Returns the length of the program in bytes.
+    fn len(&self) -> usize {
+        self.encoded[0].len()
+    }
 }
 
 /// A program that hosts insert into packets to this one.
 #[derive(Clone, Debug)]
 struct ExpectedProgram {
-    filter: PacketFilter,
-    program: TinyProgram,
+    bytes: Vec<u8>,
+    /// Length of header and instructions.
+    fixed: usize,
+    is_stack: bool,
 }
 
 impl ExpectedProgram {
+    fn new(program: &TinyProgram) -> ExpectedProgram {
+        ExpectedProgram {
+            bytes: program.packet(&[]),
+            fixed: HEADER_LEN + program.instructions.len() * INSTRUCTION_LEN,
+            is_stack: matches!(program.repr.addressing, Addressing::Stack { .. }),
+        }
+    }
+
     /// Whether this is the program as it arrives: switches change its memory, hop number, stack pointer and status.
-    fn is(&self, flow: &PacketFlow, found: &TinyProgram) -> bool {
-        let (own, other) = (&self.program.repr, &found.repr);
-        let is_same_memory = match (own.addressing, other.addressing) {
-            (Addressing::Hop { len }, Addressing::Hop { len: other }) => len == other,
-            (Addressing::Stack { .. }, Addressing::Stack { .. }) => true,
-            _ => false,
-        };
-        self.filter.matches(flow)
-            && is_same_memory
-            && self.program.memory.len() == found.memory.len()
-            && self.program.instructions == found.instructions
-            && (own.word_size, own.application, own.is_read_only)
-                == (other.word_size, other.application, other.is_read_only)
+    fn is(&self, found: &[u8]) -> bool {
+        /// Bit of the first byte that asks for reflection.
+        const REFLECTIVE: u8 = 2;
+        let own = &self.bytes[..];
+        let is_same = |from: usize, to: usize| own[from..to] == found[from..to];
+        own.len() == found.len()
+            && (own[0] ^ found[0]) & !REFLECTIVE == 0
+            && is_same(2, 4)
+            && (self.is_stack || is_same(5, 6))
+            && is_same(10, self.fixed)
     }
 }
 
@@ -134,16 +149,29 @@ impl ExpectedProgram {
 pub struct Shim {
     /// Maximum length of an IP packet, in bytes.
     mtu: usize,
-    /// In the order in which they are tried.
+    /// By number.
     filters: Vec<ShimFilter>,
+    /// Ranks of filters: high bits order them by priority, low bits are the number.
+    index: FilterIndex,
     expected: Vec<ExpectedProgram>,
+    expected_index: FilterIndex,
+    /// Ranks that were found for a packet; kept to reuse its memory.
+    found: Vec<u64>,
     counts: ReceiptCounts,
 }
 
 impl Shim {
     /// Creates a shim without filters for an interface with this MTU.
     pub fn new(mtu: usize) -> Shim {
-        Shim { mtu, filters: Vec::new(), expected: Vec::new(), counts: ReceiptCounts::default() }
+        Shim {
+            mtu,
+            filters: Vec::new(),
+            index: FilterIndex::default(),
+            expected: Vec::new(),
+            expected_index: FilterIndex::default(),
+            found: Vec::new(),
+            counts: ReceiptCounts::default(),
+        }
     }
 
     /// Adds a filter, and returns its number. Packets that match get the program, one of `one_in` on average. Filters
@@ -166,10 +194,13 @@ impl Shim {
             () if number == MAX_FILTERS => return Err(FilterError::TooMany),
             () => {}
         }
-        let (len, counts) = (program.packet(&[]).len(), FilterCounts::default());
-        let at = self.filters.partition_point(|other| other.priority >= priority);
-        let program = program.clone();
-        self.filters.insert(at, ShimFilter { number, priority, filter, one_in, program, len, counts });
+        let encoded = [ethernet::IPV4, ethernet::IPV6].map(|encapsulated| {
+            let mut program = program.clone();
+            program.repr.encapsulated = encapsulated;
+            program.packet(&[])
+        });
+        self.index.add(&filter, u64::from(!priority) << 32 | number as u64);
+        self.filters.push(ShimFilter { one_in, encoded, counts: FilterCounts::default() });
         Ok(number)
     }
 
@@ -182,13 +213,14 @@ impl Shim {
         if self.expected.len() == MAX_FILTERS {
             return Err(FilterError::TooMany);
         }
-        self.expected.push(ExpectedProgram { filter, program: program.clone() });
+        self.expected_index.add(&filter, self.expected.len() as u64);
+        self.expected.push(ExpectedProgram::new(program));
         Ok(())
     }
 
     /// Returns the counts of the filter with this number.
     pub fn filter_counts(&self, number: usize) -> Option<FilterCounts> {
-        self.filters.iter().find(|filter| filter.number == number).map(|filter| filter.counts)
+        self.filters.get(number).map(|filter| filter.counts)
     }
 
     /// Returns the counts of received programs.
@@ -204,19 +236,20 @@ impl Shim {
             return;
         }
         let Some((ethertype, start, flow)) = untouched(frame) else { return };
-        for entry in self.filters.iter_mut().filter(|entry| entry.filter.matches(&flow)) {
+        self.index.find(&flow, &mut self.found);
+        for rank in &self.found {
+            let entry = &mut self.filters[*rank as u32 as usize];
             entry.counts.matched += 1;
             if entry.one_in > 1 && below(entry.one_in) != 0 {
                 continue;
             }
-            if frame.len() + entry.len > self.mtu + ethernet::HEADER_LEN {
+            if frame.len() + entry.len() > self.mtu + ethernet::HEADER_LEN {
                 entry.counts.too_long += 1;
                 return;
             }
             entry.counts.inserted += 1;
-            entry.program.repr.encapsulated = ethertype;
             frame[start - 2..start].copy_from_slice(&ETHERTYPE.to_be_bytes());
-            frame.splice(start..start, entry.program.packet(&[]));
+            insert(frame, start, &entry.encoded[usize::from(ethertype == ethernet::IPV6)]);
             return;
         }
     }
@@ -225,8 +258,12 @@ impl Shim {
     /// Returns whether a packet remains, which the host then receives as if it had never had a program.
     pub fn received(&mut self, frame: &mut Vec<u8>, mut collect: impl FnMut(CollectedProgram)) -> bool {
         // A program may be in front of another one.
-        let mut found = Vec::new();
-        while let Some((ETHERTYPE, start)) = wire_format::place_among_tags(frame, 0) {
+        let (mut earlier, mut last) = (Vec::new(), None);
+        let (ethertype, start) = loop {
+            let Some((ethertype, start)) = wire_format::place_among_tags(frame, 0) else { break (0, frame.len()) };
+            if ethertype != ETHERTYPE {
+                break (ethertype, start);
+            }
             let Ok(program) = Packet::new_checked(&frame[start..]) else {
                 self.counts.malformed += 1;
                 return false;
@@ -243,30 +280,40 @@ impl Shim {
                 self.counts.foreign += 1;
                 return false;
             } else {
-                found.push(frame[start..end].to_vec());
+                earlier.extend(last.replace(frame[start..end].to_vec()));
             }
             if ethertype == 0 {
                 frame.clear();
-                break;
+                break (0, 0);
             }
             frame[start - 2..start].copy_from_slice(&ethertype.to_be_bytes());
             frame.drain(start..end);
+        };
+        if last.is_some() {
+            let flow = PacketFlow::parse(ethertype, &frame[start..]);
+            self.collect(earlier.into_iter().chain(last), flow, &mut collect);
         }
-        self.collect(found, frame, &mut collect);
-        self.lower_segment_size(frame);
+        if !self.filters.is_empty() && segment_size::is_syn(ethertype, &frame[start..]) {
+            self.lower_segment_size(frame, ethertype, start);
+        }
         !frame.is_empty()
     }
 
     /// Passes on those of the programs before a packet that are expected in it.
-    fn collect(&mut self, found: Vec<Vec<u8>>, frame: &[u8], collect: &mut impl FnMut(CollectedProgram)) {
-        let flow = if found.is_empty() { None } else { flow(frame).map(|(.., flow)| flow) };
+    fn collect(
+        &mut self,
+        found: impl Iterator<Item = Vec<u8>>,
+        flow: Option<PacketFlow>,
+        collect: &mut impl FnMut(CollectedProgram),
+    ) {
+        self.found.clear();
+        if let Some(flow) = flow {
+            self.expected_index.find(&flow, &mut self.found);
+        }
         for bytes in found {
-            let collected = CollectedProgram { flow, bytes };
-            let program = collected.program();
-            let is_expected = |flow: PacketFlow| self.expected.iter().any(|expected| expected.is(&flow, &program));
-            if flow.is_some_and(is_expected) {
+            if self.found.iter().any(|number| self.expected[*number as usize].is(&bytes)) {
                 self.counts.collected += 1;
-                collect(collected);
+                collect(CollectedProgram { flow, bytes });
             } else {
                 self.counts.foreign += 1;
             }
@@ -275,17 +322,31 @@ impl Shim {
 
     /// Leaves room for programs in the segments that the host will send on a connection: lowers the maximum segment
     /// size in a received SYN, but not below that which every link carries.
-    fn lower_segment_size(&self, frame: &mut [u8]) {
-        if self.filters.is_empty() {
+    fn lower_segment_size(&mut self, frame: &mut [u8], ethertype: u16, start: usize) {
+        let Some(flow) = PacketFlow::parse(ethertype, &frame[start..]).filter(|flow| !flow.is_program()) else {
             return;
-        }
-        let Some((ethertype, start, flow)) = untouched(frame) else { return };
-        let flow = flow.reverse();
-        let longest = self.filters.iter().filter(|entry| entry.filter.matches(&flow)).map(|entry| entry.len).max();
+        };
+        self.index.find(&flow.reverse(), &mut self.found);
+        let longest = self.found.iter().map(|rank| self.filters[*rank as u32 as usize].len()).max();
         if let Some(longest) = longest {
             let room = self.mtu.saturating_sub(longest + start - ethernet::HEADER_LEN);
             segment_size::lower(ethertype, &mut frame[start..], room);
         }
+    }
+}
+
+/// Inserts bytes into a frame, and copies each byte once.
+fn insert(frame: &mut Vec<u8>, at: usize, bytes: &[u8]) {
+    let (len, more) = (frame.len(), bytes.len());
+    let rest = len - at;
+    if rest < more {
+        frame.extend_from_slice(&bytes[rest..]);
+        frame.extend_from_within(at..len);
+        frame[at..len].copy_from_slice(&bytes[..rest]);
+    } else {
+        frame.extend_from_within(len - more..);
+        frame.copy_within(at..len - more, at + more);
+        frame[at..at + more].copy_from_slice(bytes);
     }
 }
 
@@ -312,15 +373,11 @@ fn is_intact(ethertype: u16, bytes: &[u8]) -> bool {
     }
 }
 
-/// Returns the EtherType of an IP packet after its VLAN tags, the offset of the packet in bytes, and its flow.
-fn flow(frame: &[u8]) -> Option<(u16, usize, PacketFlow)> {
-    let (ethertype, start) = wire_format::place_among_tags(frame, 0)?;
-    Some((ethertype, start, PacketFlow::parse(ethertype, frame.get(start..)?)?))
-}
-
-/// Does the same for packets without programs.
+/// Returns the EtherType of an IP packet without program, behind its VLAN tags, its offset in bytes, and its flow.
 fn untouched(frame: &[u8]) -> Option<(u16, usize, PacketFlow)> {
-    flow(frame).filter(|(.., flow)| !flow.is_program())
+    let (ethertype, start) = wire_format::place_among_tags(frame, 0)?;
+    let flow = PacketFlow::parse(ethertype, frame.get(start..)?)?;
+    (!flow.is_program()).then_some((ethertype, start, flow))
 }
 
 #[cfg(test)]

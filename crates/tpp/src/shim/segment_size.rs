@@ -18,6 +18,16 @@ pub const LEAST_IPV4: u16 = 536;
 /// The least maximum segment size over IPv6 in bytes, likewise: every link carries packets of 1280 bytes (RFC 8200).
 pub const LEAST_IPV6: u16 = 1220;
 
+/// Whether an Ethernet payload may be a SYN. It costs less than a filter.
+pub fn is_syn(ethertype: u16, payload: &[u8]) -> bool {
+    let start = match (ethertype, payload.first()) {
+        (ethernet::IPV4, Some(first)) if payload.get(9) == Some(&ipv4::TCP) => usize::from(first & 0xf) * 4,
+        (ethernet::IPV6, Some(_)) if payload.get(6) == Some(&ipv4::TCP) => ipv6::HEADER_LEN,
+        _ => return false,
+    };
+    payload.get(start + FLAGS).is_some_and(|flags| flags & tcp::Flags::SYN.0 as u8 != 0)
+}
+
 /// Lowers the maximum segment size in the Ethernet payload of a SYN, so that an IP packet with a segment of this size
 /// is `room` bytes at most, but not below [`LEAST_IPV4`] and [`LEAST_IPV6`]. Leaves other packets, and those without
 /// the option, as they are. Returns whether it changed.
@@ -106,6 +116,7 @@ mod tests {
             [(&[2, 4, 5, 180][..], 42), (&[1, 2, 4, 5, 180, 0, 0, 0], 43), (&[3, 3, 7, 2, 4, 5, 180, 0], 45)]
         {
             let mut packet = syn(options);
+            assert!(is_syn(ethernet::IPV4, &packet));
             assert!(lower(ethernet::IPV4, &mut packet, 1446));
             assert_eq!(u16::from_be_bytes([packet[at], packet[at + 1]]), 1406);
             let ip = ipv4::Packet::new_checked(&packet[..]).expect("it is whole");
@@ -124,7 +135,7 @@ mod tests {
         for (ethertype, packet, least) in [(ethernet::IPV4, syn(&option), 536), (ethernet::IPV6, ipv6, 1220)] {
             for room in [0, 100, 575, 1270] {
                 let mut packet = packet.clone();
-                assert!(lower(ethertype, &mut packet, room));
+                assert!(is_syn(ethertype, &packet) && lower(ethertype, &mut packet, room));
                 let room = room.saturating_sub(if ethertype == ethernet::IPV4 { 40 } else { 60 });
                 assert_eq!(usize::from(size(&packet)), room.max(least), "{ethertype:#x}");
             }
@@ -147,6 +158,8 @@ mod tests {
             for len in 0..packet.len() {
                 lower(ethernet::IPV4, &mut same[..len], 100);
                 lower(ethernet::IPV6, &mut same[..len], 100);
+                is_syn(ethernet::IPV4, &packet[..len]);
+                is_syn(ethernet::IPV6, &packet[..len]);
             }
         }
     }

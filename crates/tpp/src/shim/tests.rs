@@ -90,6 +90,51 @@ fn packets_without_room_are_sent_without_program_and_counted() {
 }
 
 #[test]
+fn programs_are_inserted_into_packets_of_every_length() {
+    let bytes: Vec<u8> = (0..100).collect();
+    for len in 0..250 {
+        let frame: Vec<u8> = (0..len).map(|at| 255 - at as u8).collect();
+        for at in [0, 14, len / 2, len] {
+            let (mut found, at) = (frame.clone(), at.min(len));
+            insert(&mut found, at, &bytes);
+            assert_eq!(found, [&frame[..at], &bytes, &frame[at..]].concat(), "{len} {at}");
+        }
+    }
+}
+
+#[test]
+fn programs_that_differ_in_what_switches_leave_alone_are_not_collected() {
+    let expected = [
+        ".app 1\n.hops 2\nPUSH [Switch:ID]",
+        ".app 1\n.mode hop\n.hops 2\nPUSH [Switch:ID]\nLOAD [Link:ID], [Packet:hop[1]]",
+    ];
+    let others = [
+        ".app 2\n.hops 2\nPUSH [Switch:ID]",
+        ".app 1\n.hops 3\nPUSH [Switch:ID]",
+        ".app 1\n.hops 2\nPUSH [Link:ID]",
+        ".app 1\n.hops 2\n.word 16\nPUSH [Switch:ID]",
+        ".app 1\n.hops 2\n.readonly\nPUSH [Switch:ID]",
+        ".app 1\n.mode hop\n.size 8\n.hops 1\n.memory 0\nPUSH [Switch:ID]",
+        ".app 1\n.mode hop\n.size 16\n.hops 1\nPUSH [Switch:ID]\nLOAD [Link:ID], [Packet:hop[1]]",
+    ];
+    let mut shim = Shim::new(1500);
+    expected.iter().for_each(|text| shim.expect_tpp(PacketFilter::default(), &program(text)).expect("they are few"));
+    for (text, is_expected) in expected.iter().zip([true; 2]).chain(others.iter().zip([false; 7])) {
+        let mut sender = Shim::new(1500);
+        sender.add_tpp(PacketFilter::default(), &program(text), 1, 0).expect("it is one");
+        let mut sent = frame(80, 10);
+        sender.sent(&mut sent, |_| 0);
+        let place = wire_format::find(&sent).expect("it has a program");
+        let mut memory = SparseMemory::new();
+        memory.fixed(MemoryMap::new().find("Switch:ID").unwrap().address, 77);
+        Tcpu::execute(&mut sent[place.start..], &mut memory, &AccessRights::all());
+        let mut count = 0;
+        assert!(shim.received(&mut sent, |_| count += 1) && sent == frame(80, 10));
+        assert_eq!(count, usize::from(is_expected), "{text}");
+    }
+}
+
+#[test]
 fn tags_stay_in_front_and_switches_execute_the_program() {
     let mut shim = Shim::new(1500);
     shim.add_tpp(to_port(80), &named(1, 2), 1, 0).unwrap();

@@ -25,6 +25,7 @@ A program for five hops, burst.tpp:
   triplane tpp run burst.tpp 10.0.2.2 10.0.3.3 --switch 1,2   only on these switches
   triplane tpp ping 10.0.2.2                the queues on the path
   triplane tpp trace 10.0.2.2               its switches, ports and latencies
+  triplane tpp shim eth0 --insert 'burst.tpp tcp port 5201 one-in 10'   in the packets of applications
 
 docs/tpp.md is the guide and the reference.";
 
@@ -52,6 +53,8 @@ pub enum TppCommand {
     Ping(PingArgs),
     /// Print the switches on the path, with ports, queues and latencies.
     Trace(TraceArgs),
+    /// Insert programs into the packets of this host's applications, and collect those that arrive, until Ctrl-C.
+    Shim(ShimArgs),
     /// Send programs that arrive here back to their senders, until Ctrl-C.
     Echo(EchoArgs),
 }
@@ -154,6 +157,52 @@ pub struct EchoArgs {
     /// The address of this host at which programs arrive; 0.0.0.0 for all.
     #[arg(value_name = "ADDRESS")]
     pub address: IpAddr,
+}
+
+/// The arguments of `triplane tpp shim`.
+#[derive(Args, Debug)]
+pub struct ShimArgs {
+    /// The interface whose IPv4 packets get programs.
+    #[arg(value_name = "INTERFACE")]
+    pub wire: String,
+
+    /// Insert a program into packets of this host: `FILE [from PREFIX] [to PREFIX] [tcp|udp|icmp|protocol N]
+    /// [source-port N] [port N] [one-in N] [priority N]`. The first rule that matches and samples decides. The program
+    /// is collected from all packets that arrive.
+    #[arg(long, value_name = "RULE")]
+    pub insert: Vec<String>,
+
+    /// A file of such rules, one a line; `#` begins a comment. Files of programs are relative to it.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub rules: Option<PathBuf>,
+
+    /// Collect a program from packets that arrive: `FILE` and the conditions of a rule.
+    #[arg(long, value_name = "RULE")]
+    pub collect: Vec<String>,
+
+    /// Name of the device to which the host's routes lead while the shim runs.
+    #[arg(long, value_name = "NAME", default_value = "tpp0")]
+    pub device: String,
+
+    /// Refuse programs that this policy does not permit to their application (`.app`): lines of `APPLICATION read|write
+    /// ADDRESS`, `… FIRST .. LAST` or `… all`.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub policy: Option<PathBuf>,
+
+    /// Print each program that arrives, and not only the sums.
+    #[arg(long)]
+    pub lines: bool,
+
+    /// Print JSON: an object for each program with `--lines`, and one with the sums at the end.
+    #[arg(long)]
+    pub json: bool,
+
+    /// Print which privileges remain once everything is open.
+    #[arg(long)]
+    pub show_privileges: bool,
+
+    #[command(flatten)]
+    pub program: ProgramOption,
 }
 
 /// Maximum number of hops for which a program of `ping` has memory: 20 bytes each, of 510 with header and instructions.

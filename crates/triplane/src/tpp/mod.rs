@@ -7,6 +7,7 @@ mod map;
 mod path;
 mod probe;
 mod report;
+mod shim;
 
 use std::path::Path;
 
@@ -34,6 +35,7 @@ pub fn run(args: &TppArgs, output: &Output) -> Result<(), Failure> {
         TppCommand::Ping(args) => path::ping(args, output),
         TppCommand::Trace(args) => path::trace(args, output),
         TppCommand::Echo(args) => probe::echo(args, output),
+        TppCommand::Shim(args) => shim::run(args, output),
     }
 }
 

@@ -69,7 +69,7 @@ fn hosts_that_know_nothing_reach_each_other() {
 }
 
 /// Sends a file to the first client that connects.
-const SENDER: &str = r#"
+pub const SENDER: &str = r#"
     my $listener = IO::Socket::INET->new(Listen => 1, LocalPort => 9000, ReuseAddr => 1) or die "cannot listen: $!";
     $| = 1;
     print "listening\n";
@@ -80,7 +80,7 @@ const SENDER: &str = r#"
 "#;
 
 /// Connects and writes the received bytes to a file.
-const RECEIVER: &str = r#"
+pub const RECEIVER: &str = r#"
     my $peer = IO::Socket::INET->new(PeerAddr => $ARGV[0], PeerPort => 9000, Timeout => 20) or die "no answer: $!";
     open(my $file, ">:raw", $ARGV[1]) or die "cannot write: $!";
     while (sysread($peer, my $data, 65536)) { print $file $data; }

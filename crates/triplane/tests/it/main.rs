@@ -59,4 +59,5 @@ mod support;
 mod tls_files;
 mod tpp;
 mod tpp_execute;
+mod tpp_shim;
 mod verdict;

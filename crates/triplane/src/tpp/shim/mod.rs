@@ -1,0 +1,209 @@
+//! Puts a shim between this host's stack and an interface.
+
+mod rules;
+mod sums;
+
+use std::hash::{BuildHasher, RandomState};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use ::privileges::KeptAccess;
+use ::tpp::map::MemoryMap;
+use ::tpp::shim::{CollectedProgram, PacketFlow};
+use anyhow::Context;
+use ports::{InterposedPorts, is_interposed};
+use serde_json::{Value, json};
+use tpp_host::ShimRelay;
+
+use super::args::ShimArgs;
+use super::{memory_map, report};
+use crate::output::{Failure, Output, aligned, counted, grouped};
+use crate::{privileges, signals};
+use rules::ShimRules;
+use sums::WordSums;
+
+/// Maximum number of programs that wait to be added up and printed: about 2 MiB. Further ones are counted.
+const WAITING: usize = 4096;
+
+/// Runs the shim until Ctrl-C.
+pub fn run(args: &ShimArgs, output: &Output) -> Result<(), Failure> {
+    let map = memory_map(&args.program, output)?;
+    let rules = ShimRules::read(args, &map, output)?;
+    let InterposedPorts { host, wire, mtu, routes, hidden } =
+        InterposedPorts::open(&args.wire, &args.device, rules.room)?;
+    let shim = rules.shim(mtu + rules.room)?;
+    let seed = RandomState::new().hash_one(std::process::id());
+    let mut relay = ShimRelay::new(Box::new(host), Box::new(wire), is_interposed, shim, seed);
+    privileges::restrict(&KeptAccess::default(), args.show_privileges, output)?;
+    let stop = signals::stop_on_signals()?;
+    let mut programs = ProgramSink { map: map.clone(), sums: WordSums::default(), lines: None, unprinted: 0 };
+    let mut printing = None;
+    if args.lines {
+        let (sender, receiver) = sync_channel(WAITING);
+        programs.lines = Some(sender);
+        let printer = LinePrinter { map, output: *output, json: args.json };
+        // The thread starts without privileges.
+        let thread = thread::Builder::new().name("printer".to_owned());
+        printing = Some(thread.spawn(move || printer.print(&receiver)).context("cannot start a thread")?);
+    }
+    output.note(&format!(
+        "the IPv4 packets of {} pass through {} ({}, MTU {mtu}); press Ctrl-C to stop",
+        args.wire,
+        args.device,
+        counted(routes, "route", "routes"),
+    ));
+    let ended = relay.run(&stop, |program| programs.add(program));
+    // The host's packets leave through the interface again, before anything waits for a reader of the output.
+    drop(hidden);
+    let (shim, counts) = relay.close();
+    // This also ends the printer, after the lines that it has.
+    let ProgramSink { sums, unprinted, lines, .. } = programs;
+    drop(lines);
+    if printing.is_some_and(|printer| !ends_soon(&printer)) {
+        output.note("nobody reads the output any more: the sums are not printed");
+        return Ok(ended?);
+    }
+    let text = if args.json {
+        let report = json!({
+            "rules": rules.json(&shim),
+            "received": received_json(&shim),
+            "to_wire": counts.to_wire,
+            "to_host": counts.to_host,
+            "lost": counts.lost,
+            "unprinted": unprinted,
+            "not_executed": sums.not_executed,
+            "words": sums.json(),
+        });
+        if args.lines { format!("{report}\n") } else { format!("{report:#}\n") }
+    } else {
+        let receipts = shim.receipt_counts();
+        let mut rows = rules.rows(&shim);
+        rows.extend([
+            ["programs collected".to_owned(), grouped(receipts.collected)],
+            ["of other hosts".to_owned(), grouped(receipts.foreign)],
+            ["damaged or malformed".to_owned(), grouped(receipts.damaged + receipts.malformed)],
+            ["frames to the wire".to_owned(), grouped(counts.to_wire)],
+            ["frames to the host".to_owned(), grouped(counts.to_host)],
+            ["frames lost at a port".to_owned(), grouped(counts.lost)],
+        ]);
+        if args.lines {
+            rows.push(["programs not printed".to_owned(), grouped(unprinted)]);
+        }
+        sums.text() + &aligned(&rows, &[1])
+    };
+    output.print(&text)?;
+    Ok(ended?)
+}
+
+/// Whether a thread ends within two seconds.
+fn ends_soon(thread: &JoinHandle<()>) -> bool {
+    let deadline = Instant::now() + Duration::from_secs(2);
+    while !thread.is_finished() {
+        if Instant::now() >= deadline {
+            return false;
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+    true
+}
+
+fn received_json(shim: &::tpp::shim::Shim) -> Value {
+    let counts = shim.receipt_counts();
+    json!({
+        "collected": counts.collected,
+        "foreign": counts.foreign,
+        "damaged": counts.damaged,
+        "malformed": counts.malformed,
+    })
+}
+
+/// Receives the programs that the relay collects. Nothing in it waits.
+struct ProgramSink {
+    map: MemoryMap,
+    sums: WordSums,
+    lines: Option<SyncSender<CollectedProgram>>,
+    /// Programs for which the printer had no room.
+    unprinted: u64,
+}
+
+impl ProgramSink {
+    fn add(&mut self, program: CollectedProgram) {
+        self.sums.add(&program, &self.map);
+        if let Some(lines) = &self.lines {
+            self.unprinted += u64::from(lines.try_send(program).is_err());
+        }
+    }
+}
+
+/// Prints programs in a thread of its own.
+struct LinePrinter {
+    map: MemoryMap,
+    output: Output,
+    json: bool,
+}
+
+impl LinePrinter {
+    /// Prints programs until nobody sends or reads them any more.
+    fn print(self, programs: &Receiver<CollectedProgram>) {
+        for collected in programs {
+            if self.output.print(&self.line(&collected)).is_err() {
+                return;
+            }
+        }
+    }
+
+    fn line(&self, collected: &CollectedProgram) -> String {
+        let program = collected.program();
+        let words = report::ProgramWords::of_marked(&program, &self.map);
+        let flow = collected.flow.map_or_else(String::new, |flow| flow_text(&flow));
+        if self.json {
+            let mut object = report::program_json(&program, &self.map, words);
+            object["flow"] = collected.flow.map_or(Value::Null, |flow| flow_json(&flow));
+            return format!("{object}\n");
+        }
+        format!("{flow}, application {}\n{}", program.repr.application, report::words(&words, "  "))
+    }
+}
+
+fn flow_text(flow: &PacketFlow) -> String {
+    match flow.ports {
+        Some((source, destination)) => format!(
+            "{} port {source} to {} port {destination}, protocol {}",
+            flow.source, flow.destination, flow.protocol
+        ),
+        None => format!("{} to {}, protocol {}", flow.source, flow.destination, flow.protocol),
+    }
+}
+
+fn flow_json(flow: &PacketFlow) -> Value {
+    json!({
+        "source": flow.source,
+        "destination": flow.destination,
+        "protocol": flow.protocol,
+        "source_port": flow.ports.map(|ports| ports.0),
+        "destination_port": flow.ports.map(|ports| ports.1),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slow_reader_costs_lines_and_not_sums() {
+        let (sender, receiver) = sync_channel(3);
+        let map = MemoryMap::new();
+        let mut sink = ProgramSink { map, sums: WordSums::default(), lines: Some(sender), unprinted: 0 };
+        let add = |sink: &mut ProgramSink| {
+            (0..10).for_each(|_| sink.add(CollectedProgram { flow: None, bytes: sums::tests::executed(&[5, 6]) }));
+        };
+        add(&mut sink);
+        assert_eq!((sink.unprinted, receiver.try_iter().count()), (7, 3));
+        drop(receiver);
+        add(&mut sink);
+        assert_eq!(sink.unprinted, 17);
+        let programs: Vec<_> = sink.sums.json().iter().map(|word| word["programs"].clone()).collect();
+        assert_eq!(programs, [20, 20]);
+    }
+}

@@ -1,0 +1,195 @@
+//! `triplane tpp shim`: what it refuses, and two hosts with shims whose packets pass `examples/router`. The live tests
+//! need root and some tools. Where those are missing they skip and say so.
+
+use serde_json::{Value, json};
+use testing::lock::LIVE_TRAFFIC;
+
+use crate::live::{RECEIVER, SENDER};
+use crate::support::network::Network;
+use crate::support::{Directory, Done, Running, run, triplane};
+
+const PROGRAM: &str =
+    ".app 7\n.hops 3\nPUSH [Switch:ID]\nPUSH [PacketMetadata:OutputPort]\nPUSH [PacketMetadata:Length]\n";
+
+#[test]
+fn rules_and_programs_are_refused_before_anything_is_opened() {
+    let directory = Directory::new();
+    let program = directory.write("path.tpp", PROGRAM);
+    let writer = directory.write("write.tpp", ".app 7\n.memory 5\nSTORE [Link:AppSpecific_1], [Packet:0]\n");
+    let reflective = directory.write("back.tpp", ".reflect\nPUSH [Switch:ID]\n");
+    let policy = directory.write("policy", "7 read all\n7 write Link:AppSpecific_0\n");
+    let rules = directory.write("rules", "# a comment\npath.tpp tcp\n  path.tpp tcp port 70000 # too large\n");
+    // No interface has this name: if it were opened, the message would say so.
+    let refused = |options: &[&str], code: i32, parts: &[&str]| {
+        let done = run(&mut triplane(&[&["tpp", "shim", "no-such-if"], options].concat()));
+        assert_eq!(done.code, Some(code), "{options:?}: {done:?}");
+        for part in parts {
+            assert!(done.stderr.contains(part), "{options:?}: `{part}` in {done:?}");
+        }
+    };
+    refused(&[], 2, &["there is nothing to do: write --insert, --rules or --collect"]);
+    let rule = format!("{program} dport 80");
+    refused(&["--insert", &rule], 2, &["--insert `", "`dport` is no condition: expected from, to, tcp"]);
+    refused(&["--collect", &format!("{program} one-in 2")], 2, &["one-in and priority are those of the host"]);
+    refused(&["--rules", &rules], 1, &["rules:3:3", "`70000` is no value of `port`: expected a port", "1 error"]);
+    refused(&["--insert", &writer, "--policy", &policy], 1, &["write.tpp:3:", "is not installed: 1 error"]);
+    refused(&["--insert", &reflective], 1, &["is refused: a reflective program would send"]);
+    refused(&["--insert", &directory.path("none.tpp")], 3, &["none.tpp"]);
+    refused(&["--insert", &program, "--policy", &policy], 3, &["there is no network interface `no-such-if`"]);
+}
+
+/// Creates the network and a router whose switch has the number 42. Skips the test where that is not possible.
+fn network() -> Option<Network> {
+    let obstacle = Network::obstacle(&["perl", "ping"]).or_else(|| {
+        let is_there = std::path::Path::new("/dev/net/tun").exists();
+        (!is_there).then(|| "there is no /dev/net/tun".to_owned())
+    });
+    if let Some(reason) = obstacle {
+        testing::skip(&reason);
+        return None;
+    }
+    Some(Network::new(false))
+}
+
+/// Starts a shim at a host.
+fn shim(network: &Network, host: &str, options: &[&str]) -> Running {
+    let binary = triplane(&[]).get_program().to_str().expect("a path").to_owned();
+    let command = [&[binary.as_str(), "tpp", "shim", "eth0", "--json", "--show-privileges"], options].concat();
+    let mut shim = Running::start(&mut network.command(host, &command));
+    shim.wait_for("no capabilities, no_new_privs");
+    shim.wait_for("press Ctrl-C to stop");
+    shim
+}
+
+/// Ends a program and returns its report.
+fn end(running: Running) -> Value {
+    running.signal("INT");
+    running.wait().ok().json()
+}
+
+fn bytes() -> Vec<u8> {
+    (0..4u32 << 20).map(|at| (at.wrapping_mul(2_654_435_761) >> 24) as u8).collect()
+}
+
+/// A file on its way from h2 to h1.
+struct Transfer {
+    directory: Directory,
+    sender: Running,
+}
+
+impl Transfer {
+    fn start(network: &Network) -> Transfer {
+        let directory = Directory::new();
+        let sent = directory.write("sent", bytes());
+        let perl = ["perl", "-MIO::Socket::INET", "-e", SENDER, sent.as_str()];
+        let mut sender = Running::start(&mut network.command("h2", &perl));
+        sender.wait_for("listening");
+        Transfer { directory, sender }
+    }
+
+    /// Receives the file, which must be the one that was sent.
+    #[track_caller]
+    fn receive(self, network: &Network) {
+        let path = self.directory.path("received");
+        network.run("h1", &["perl", "-MIO::Socket::INET", "-e", RECEIVER, "10.0.2.2", &path]).ok();
+        self.sender.wait().ok();
+        let received = std::fs::read(path).expect("what was received");
+        assert!(received == bytes(), "{} bytes arrived, or others", received.len());
+    }
+}
+
+fn ping(network: &Network, bytes: &str) -> Done {
+    network.run("h1", &["ping", "-n", "-W", "20", "-c", "1", "-s", bytes, "10.0.2.2"])
+}
+
+/// Returns the words of a report: hop, name, number of programs, least and greatest value.
+fn words(report: &Value) -> Vec<Value> {
+    let words = report["words"].as_array().expect("words");
+    words.iter().map(|word| json!([word["hop"], word["name"], word["programs"], word["min"], word["max"]])).collect()
+}
+
+#[test]
+fn packets_of_applications_carry_programs_that_the_switch_executes() {
+    let _alone = testing::lock(LIVE_TRAFFIC);
+    let Some(network) = network() else { return };
+    let directory = Directory::new();
+    let rule = directory.write("path.tpp", PROGRAM);
+    let router = network.router(&["--json", "--tpp", "42", "--tpp-limit", "1000000"]);
+    let shims = ["h1", "h2"].map(|host| shim(&network, host, &["--insert", &rule]));
+    // 12 bytes of header, 3 instructions, 3 words at 3 hops.
+    let device = network.run("h1", &["ip", "link", "show", "tpp0"]).ok().stdout;
+    assert!(
+        device.contains(&format!("mtu {}", 1500 - 12 - 12 - 36)) && device.contains("02:00:00:00:01:01"),
+        "{device}"
+    );
+    // The second one takes several fragments.
+    for bytes in ["56", "4000"] {
+        let text = ping(&network, bytes).ok().stdout;
+        assert!(text.contains("1 packets transmitted, 1 received, 0% packet loss"), "{text}");
+    }
+    Transfer::start(&network).receive(&network);
+    let [first, second] = shims.map(end);
+    let summary = end(router);
+    let inserted = |report: &Value| report["rules"][0]["inserted"].as_u64().expect("a number");
+    for (report, other, port) in [(&first, &second, 1), (&second, &first, 2)] {
+        let collected = report["received"]["collected"].as_u64().expect("a number");
+        assert!(collected > 100, "{report:#}");
+        assert_eq!(collected, inserted(other), "{report:#}\n{other:#}");
+        assert_eq!(report["rules"][0]["too_long"], 0, "{report:#}");
+        assert_eq!(report["received"], json!({ "collected": collected, "foreign": 0, "damaged": 0, "malformed": 0 }));
+        assert_eq!((&report["lost"], &report["not_executed"]), (&json!(0), &json!(0)), "{report:#}");
+        let words = words(report);
+        assert_eq!(words[0], json!([1, "Switch:ID", collected, 42, 42]), "{report:#}");
+        assert_eq!(words[1], json!([1, "PacketMetadata:OutputPort", collected, port, port]), "{report:#}");
+        assert_eq!(words.len(), 3, "there is one switch: {report:#}");
+    }
+    // Full segments fill the MTU of the wire with the program, and none exceeds it.
+    assert_eq!(words(&first)[2][4], 1514, "{first:#}");
+    assert_eq!(summary["tiny_programs"]["executed"], inserted(&first) + inserted(&second), "{summary:#}");
+}
+
+#[test]
+fn connections_go_on_when_the_shim_is_killed() {
+    let _alone = testing::lock(LIVE_TRAFFIC);
+    let Some(network) = network() else { return };
+    let directory = Directory::new();
+    let rule = directory.write("path.tpp", PROGRAM);
+    let router = network.router(&["--json", "--tpp", "42", "--tpp-limit", "1000000"]);
+    let routes = network.run("h1", &["ip", "route"]).ok().stdout;
+    let receiver = shim(&network, "h2", &["--collect", &rule]);
+    let killed = shim(&network, "h1", &["--insert", &rule]);
+    assert!(network.run("h1", &["ip", "route"]).ok().stdout.contains("tpp0"));
+    // The answers have no program. Their receiver gets each of them once, though two interfaces could deliver it.
+    let text = network.run("h1", &["ping", "-n", "-W", "20", "-c", "3", "-i", "0.2", "10.0.2.2"]).ok().stdout;
+    assert!(text.contains("3 packets transmitted, 3 received, 0% packet loss"), "{text}");
+    // The connection begins with the shim, and ends without it.
+    let gate = directory.path("gate");
+    let waiting = format!(
+        r#"my $peer = IO::Socket::INET->new(PeerAddr => "10.0.2.2", PeerPort => 9000, Timeout => 20) or die "no: $!";
+        sysread($peer, my $first, 1) or die "nothing: $!";
+        $| = 1;
+        print "begun\n";
+        while (!-e "{gate}") {{ select(undef, undef, undef, 0.01); }}
+        open(my $file, ">:raw", $ARGV[0]) or die "cannot write: $!";
+        print $file $first;
+        while (sysread($peer, my $data, 65536)) {{ print $file $data; }}
+        close($file) or die "cannot write: $!";"#
+    );
+    let transfer = Transfer::start(&network);
+    let path = directory.path("received");
+    let perl = ["perl", "-MIO::Socket::INET", "-e", &waiting, &path];
+    let mut reading = Running::start(&mut network.command("h1", &perl));
+    reading.wait_for("begun");
+    killed.signal("KILL");
+    assert_eq!(killed.wait().code, None);
+    assert_eq!(network.run("h1", &["ip", "route"]).ok().stdout, routes);
+    assert_ne!(network.run("h1", &["ip", "link", "show", "tpp0"]).code, Some(0));
+    directory.write("gate", "");
+    reading.wait().ok();
+    transfer.sender.wait().ok();
+    assert!(std::fs::read(path).expect("what was received") == bytes());
+    ping(&network, "56").ok();
+    let report = end(receiver);
+    assert!(report["received"]["collected"].as_u64() >= Some(3), "{report:#}");
+    end(router);
+}
