@@ -147,7 +147,8 @@ impl Reader<'_> {
         for traffic in scenario.traffic.iter().filter(|traffic| matches!(traffic.kind, TrafficKind::Hpcc { .. })) {
             let name = &traffic.name;
             if !has_rate {
-                let message = format!("`{name}` would not send, as no link has a rate: add rate = \"100Mbps\" to links");
+                let message =
+                    format!("`{name}` would not send, as no link has a rate: add rate = \"100Mbps\" to links");
                 self.wrong(traffic.span, message);
             }
             if let Some((from, to, switches)) = farthest(traffic, paths.as_ref())

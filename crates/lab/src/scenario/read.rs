@@ -319,8 +319,11 @@ impl Reader<'_> {
             self.wrong(span, format!("the name `{name}` is used twice"));
         }
         let Some((kind, kind_span)) = self.text(table, "kind") else {
-            self.wrong(span, "traffic needs a kind: udp, tcp, flows, requests, ping, rcp, hpcc, conga, tpp, probe or \
-                 replay");
+            self.wrong(
+                span,
+                "traffic needs a kind: udp, tcp, flows, requests, ping, rcp, hpcc, conga, tpp, probe or \
+                 replay",
+            );
             return None;
         };
         let before = self.diagnostics.error_count();

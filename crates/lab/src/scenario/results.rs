@@ -12,8 +12,8 @@ use super::expect::{self, Unmet};
 use super::run::{At, Part, Run, port};
 use super::{IntResult, MinionResult, Scenario, TrafficKind, int, minion};
 use crate::sim::traffic::{
-    CongaSender, HpccSender, Measured, Measurement, Ping, ProbeSender, ProbeSink, ProgramSender, RcpSender, Reading, Replay,
-    RequestClient, TcpFlows, TcpSink, UdpSender, UdpSink,
+    CongaSender, HpccSender, Measured, Measurement, Ping, ProbeSender, ProbeSink, ProgramSender, RcpSender, Reading,
+    Replay, RequestClient, TcpFlows, TcpSink, UdpSender, UdpSink,
 };
 use crate::sim::transport::Marks;
 use crate::sim::{LinkStats, Sample, Stack, Totals, WriteRefusal};
@@ -158,9 +158,7 @@ fn measured(run: &Run, part: &Part, kind: &TrafficKind) -> Measured {
             TrafficKind::Udp { .. }
             | TrafficKind::Rcp { .. }
             | TrafficKind::Hpcc { .. }
-            | TrafficKind::Conga { .. } => {
-                app::<UdpSink>(run, *receiver).and_then(|sink| sink.flows.get(&part.flow))
-            }
+            | TrafficKind::Conga { .. } => app::<UdpSink>(run, *receiver).and_then(|sink| sink.flows.get(&part.flow)),
             TrafficKind::Tcp { .. } => app::<TcpSink>(run, *receiver).map(Measurement::measured),
             TrafficKind::Requests { .. } => app::<RequestClient>(run, *receiver).map(Measurement::measured),
             TrafficKind::Ping { .. } => app::<Ping>(run, *receiver).map(Measurement::measured),

@@ -10,8 +10,9 @@ use tpp::shim::PacketFilter;
 use super::results::{self, Results};
 use super::{Scenario, ScenarioFiles, Traffic, TrafficKind, int};
 use crate::sim::traffic::{
-    CongaSender, FlowPattern, HpccSender, Pattern, Ping, ProbeSender, ProbeSink, ProgramCollector, ProgramEcho, ProgramSender,
-    RcpSender, Replay, RequestClient, RequestServer, TcpFlows, TcpSender, TcpSink, UdpSender, UdpSink, WINDOW,
+    CongaSender, FlowPattern, HpccSender, Pattern, Ping, ProbeSender, ProbeSink, ProgramCollector, ProgramEcho,
+    ProgramSender, RcpSender, Replay, RequestClient, RequestServer, TcpFlows, TcpSender, TcpSink, UdpSender, UdpSink,
+    WINDOW,
 };
 use crate::sim::{App, MakeElement, Simulation, Stack};
 use crate::topology::{Delay, Topology};

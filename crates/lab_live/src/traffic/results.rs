@@ -56,10 +56,9 @@ pub fn results(
 
 fn unit(kind: &TrafficKind) -> &'static str {
     match kind {
-        TrafficKind::Udp { .. }
-        | TrafficKind::Rcp { .. }
-        | TrafficKind::Hpcc { .. }
-        | TrafficKind::Conga { .. } => "datagrams",
+        TrafficKind::Udp { .. } | TrafficKind::Rcp { .. } | TrafficKind::Hpcc { .. } | TrafficKind::Conga { .. } => {
+            "datagrams"
+        }
         TrafficKind::Tcp { .. } | TrafficKind::Flows { .. } => "flows",
         TrafficKind::Requests { .. } => "requests",
         TrafficKind::Ping { .. } | TrafficKind::Tpp { .. } => "echoes",
