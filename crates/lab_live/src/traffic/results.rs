@@ -31,6 +31,7 @@ pub fn results(
             minion: None,
             int: None,
             rcp: None,
+            hpcc: None,
             conga: None,
         };
         let (mut all, mut from, mut to) = (Measured::default(), Vec::new(), Vec::new());
