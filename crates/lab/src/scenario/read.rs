@@ -51,7 +51,7 @@
 //! from = "h1"
 //! to = "h2"
 //! target = 0.95                     # utilization of the busiest link
-//! max-flows = 32                    # flows on a link for which its queue stays empty
+//! max-flows = 16                    # flows on a link for which its queue stays empty
 //!
 //! [[traffic]]
 //! name = "spread"

@@ -16,9 +16,9 @@ impl HpccSettings {
     /// The usual target.
     pub const TARGET: f64 = 0.95;
 
-    /// Returns the usual parameters for a target: at most five additive increases, and 32 flows.
+    /// Returns the usual parameters for a target: at most five additive increases, and 16 flows.
     pub fn new(target: f64) -> HpccSettings {
-        HpccSettings { target, max_stage: 5, max_flows: 32 }
+        HpccSettings { target, max_stage: 5, max_flows: 16 }
     }
 
     /// Returns the utilization of a link at which the windows of `flows` flows remain as they are: W = W η / U + A,

@@ -9,7 +9,7 @@ const CAPACITY: u64 = 12_500_000;
 
 /// Bytes that the path holds, and the additive increase.
 const PIPE: f64 = 125_000.0;
-const INCREASE: f64 = PIPE * 0.05 / 32.0;
+const INCREASE: f64 = PIPE * 0.05 / 16.0;
 
 /// A switch on a path, and the link by which it is left.
 #[derive(Clone, Copy)]
