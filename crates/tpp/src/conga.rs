@@ -28,11 +28,12 @@ mod own_rate;
 mod programs;
 
 use crate::asm::TinyProgram;
+use crate::hop_words::PathPrograms;
 pub use crate::hop_words::{LinkPlace, PROGRAM_HOPS as MAX_HOPS};
 use flowlets::FlowletTable;
 pub use flowlets::MAX_FLOWS;
 use own_rate::OwnRate;
-use programs::{LinkWords, PathPrograms};
+use programs::{LinkWords, SAMPLED};
 
 /// Maximum time between two samples whose byte counts are compared. The 32-bit counters wrap.
 pub const LONGEST_INTERVAL_NS: u64 = 1_000_000_000;
@@ -172,7 +173,7 @@ impl CongaBalancer {
     pub fn new(settings: CongaSettings) -> CongaBalancer {
         CongaBalancer {
             settings,
-            programs: PathPrograms::new(),
+            programs: PathPrograms::new(&SAMPLED),
             paths: vec![SampledPath::default(); settings.paths.max(1)],
             flowlets: FlowletTable::new(settings.gap_ns),
             counts: CongaCounts::default(),

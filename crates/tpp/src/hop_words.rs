@@ -56,3 +56,32 @@ pub fn rows(
     let word = |bytes: &[u8]| bytes.iter().fold(0, |word, byte| word << 8 | u32::from(*byte));
     Some(memory.chunks_exact(words * WORD).map(move |hop| hop.chunks_exact(WORD).map(word).collect()))
 }
+
+/// The programs that discover and sample a path, assembled once.
+#[derive(Clone, Debug)]
+pub struct PathPrograms {
+    discovery: TinyProgram,
+    sample: TinyProgram,
+}
+
+impl PathPrograms {
+    /// Assembles them. A sample pushes these words at each switch.
+    pub fn new(sampled: &[&str]) -> PathPrograms {
+        PathPrograms { discovery: pushes(0, PROGRAM_HOPS, &DISCOVERED), sample: pushes(0, 1, sampled) }
+    }
+
+    /// Returns the program that discovers a path.
+    pub fn discovery(&self) -> TinyProgram {
+        self.discovery.clone()
+    }
+
+    /// Returns the program that samples this number of links. Later switches find no memory, and write nothing.
+    pub fn sample(&self, links: usize) -> TinyProgram {
+        TinyProgram { memory: vec![0; self.sample.memory.len() * links.max(1)], ..self.sample.clone() }
+    }
+
+    /// Whether an echo is that of a discovery.
+    pub fn is_discovery(&self, echo: &TinyProgram) -> bool {
+        echo.instructions == self.discovery.instructions
+    }
+}

@@ -9,6 +9,7 @@
 //! | [`assemble`], [`disassemble`] | text to a [`TinyProgram`] and back |
 //! | [`rcp`] | [`RcpController`](rcp::RcpController): fair rates of links, computed by senders |
 //! | [`conga`] | [`CongaBalancer`](conga::CongaBalancer): load balancing over paths that senders choose |
+//! | [`hpcc`] | [`HpccController`](hpcc::HpccController): windows that keep queues empty, from what links report |
 //! | [`sketch`] | [`BitmapSketch`](sketch::BitmapSketch): different elements that links carried, counted by hosts |
 //! | [`shim`] | [`Shim`](shim::Shim): programs in the packets that a host sends and receives |
 //! | [`executor`] | [`ProgramExecutor`](executor::ProgramExecutor): programs as datagrams with retries, for one switch or many, of any size |
@@ -46,6 +47,7 @@ pub mod executor;
 #[cfg(feature = "testing")]
 pub mod generate;
 mod hop_words;
+pub mod hpcc;
 pub mod int;
 pub mod map;
 mod mutant;

@@ -5,6 +5,7 @@ use std::net::Ipv4Addr;
 use diagnostics::Span;
 use toml::de::{DeTable, DeValue};
 use tpp::conga::{CongaSettings, PathMetric};
+use tpp::hpcc::HpccSettings;
 use tpp::rcp::Fairness;
 
 use super::{Timing, TrafficKind};
@@ -75,6 +76,10 @@ impl Reader<'_> {
                 fairness: self.fairness(table),
                 interval: self.parsed(table, "interval").unwrap_or(Delay::from_ms(10)),
             },
+            "hpcc" => TrafficKind::Hpcc {
+                size: self.integer(table, "size", 62..=9_230).unwrap_or(1_000),
+                settings: self.hpcc(table),
+            },
             "conga" => self.conga(table, span)?,
             "tpp" => match self.text(table, "file") {
                 Some((file, _)) => TrafficKind::Tpp {
@@ -96,8 +101,8 @@ impl Reader<'_> {
             },
             other => {
                 let message = format!(
-                    "unknown kind of traffic `{other}`: expected udp, tcp, flows, requests, ping, rcp, conga, tpp, \
-                     probe or replay"
+                    "unknown kind of traffic `{other}`: expected udp, tcp, flows, requests, ping, rcp, hpcc, conga, \
+                     tpp, probe or replay"
                 );
                 self.wrong(kind_span, message);
                 return None;
@@ -154,6 +159,21 @@ impl Reader<'_> {
             }
         }
         timing
+    }
+
+    /// Reads the parameters of HPCC flows.
+    fn hpcc(&mut self, table: &DeTable<'_>) -> HpccSettings {
+        let target = match (self.get(table, "target"), self.number(table, "target")) {
+            (None, _) => HpccSettings::TARGET,
+            (Some(_), Some(target)) if (0.5..=0.99).contains(&target) => target,
+            (Some((_, span)), _) => {
+                self.wrong(span, "`target` must be a share of the capacity from 0.5 to 0.99");
+                HpccSettings::TARGET
+            }
+        };
+        let settings = HpccSettings::new(target);
+        let max_flows = self.integer(table, "max-flows", 1..=65_536).unwrap_or(settings.max_flows);
+        HpccSettings { max_flows, ..settings }
     }
 
     /// Reads the shares of RCP* flows.

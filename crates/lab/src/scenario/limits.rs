@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use toml::de::DeTable;
-use tpp::{conga, rcp};
+use tpp::{conga, hpcc, rcp};
 
 use super::run::ethertype;
 use super::{Scenario, Traffic, TrafficKind};
@@ -140,6 +140,28 @@ impl Reader<'_> {
         }
     }
 
+    /// Reports flows of HPCC on paths with more switches than a program has memory for, or in networks without rates.
+    fn windows(&mut self, scenario: &Scenario, topology: &Topology) {
+        let paths = (topology.switches.len() > hpcc::MAX_HOPS).then(|| ShortestPaths::new(topology));
+        let has_rate = topology.links.iter().any(|link| link.shape.rate.is_some());
+        for traffic in scenario.traffic.iter().filter(|traffic| matches!(traffic.kind, TrafficKind::Hpcc { .. })) {
+            let name = &traffic.name;
+            if !has_rate {
+                let message =
+                    format!("`{name}` would not send, as no link has a rate: add rate = \"100Mbps\" to links");
+                self.wrong(traffic.span, message);
+            }
+            if let Some((from, to, switches)) = farthest(traffic, paths.as_ref())
+                && switches > hpcc::MAX_HOPS
+            {
+                let (from, to, most) = (&topology.hosts[from].name, &topology.hosts[to].name, hpcc::MAX_HOPS);
+                let message =
+                    format!("`{name}` has {switches} switches from `{from}` to `{to}`; the maximum for HPCC is {most}");
+                self.wrong(traffic.span, message);
+            }
+        }
+    }
+
     /// Reports flows over several paths that could not compute the loads of their links: samples that are too rare, and
     /// paths with more switches than a program has memory for.
     fn balanced(&mut self, scenario: &Scenario, topology: &Topology) {
@@ -176,6 +198,7 @@ impl Reader<'_> {
         }
         self.probes(scenario, topology);
         self.fair_rates(scenario, topology);
+        self.windows(scenario, topology);
         self.balanced(scenario, topology);
         let longest = topology.links.iter().map(|link| link.shape.delay).max().unwrap_or_default();
         for traffic in &scenario.traffic {

@@ -20,6 +20,7 @@ use std::net::Ipv4Addr;
 
 use diagnostics::Span;
 use tpp::TinyProgram;
+use tpp::hpcc::HpccSettings;
 use tpp::rcp::Fairness;
 
 use crate::sim::Fault;
@@ -34,7 +35,7 @@ pub use int::{IntPacket, IntResult};
 pub use minion::{Minion, MinionPacket, MinionResult};
 pub use path::{PathPolicy, PathRecord, switch_names};
 pub use read::read;
-pub use results::{CongaResult, FlowResult, LinkResult, RcpResult, Results, Values};
+pub use results::{CongaResult, FlowResult, HpccResult, LinkResult, RcpResult, Results, Values};
 pub use run::{Run, prepare};
 pub use seeds::run_seeds;
 
@@ -181,6 +182,13 @@ pub enum TrafficKind {
         fairness: Fairness,
         /// Time from one sample of the links to the next.
         interval: Delay,
+    },
+    /// Datagrams in frames of `size` bytes, in the window that HPCC allows.
+    Hpcc {
+        /// Size of a frame, in bytes.
+        size: u32,
+        /// Parameters of the flows.
+        settings: HpccSettings,
     },
     /// Datagrams of several flows, over paths that the sender chooses.
     Conga {

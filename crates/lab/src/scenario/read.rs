@@ -7,7 +7,7 @@
 //!
 //! [[traffic]]
 //! name = "voice"
-//! kind = "udp"                      # udp, tcp, flows, requests, ping, rcp, conga, tpp, probe, replay
+//! kind = "udp"                      # udp, tcp, flows, requests, ping, rcp, hpcc, conga, tpp, probe, replay
 //! from = "h1"                       # a host, a list of hosts, or "all"
 //! to = "h2"                         # one for all senders, as many as senders, or (flows, ping) any
 //! rate = "10Mbps"
@@ -44,6 +44,14 @@
 //! size = 1000
 //! fairness = "max-min"              # or "proportional", or the number of another α
 //! interval = "10ms"                 # time between two samples of the links
+//!
+//! [[traffic]]
+//! name = "calm"
+//! kind = "hpcc"                     # datagrams in windows that keep queues empty (HPCC)
+//! from = "h1"
+//! to = "h2"
+//! target = 0.95                     # utilization of the busiest link
+//! max-flows = 16                    # flows on a link for which its queue stays empty
 //!
 //! [[traffic]]
 //! name = "spread"
@@ -311,7 +319,11 @@ impl Reader<'_> {
             self.wrong(span, format!("the name `{name}` is used twice"));
         }
         let Some((kind, kind_span)) = self.text(table, "kind") else {
-            self.wrong(span, "traffic needs a kind: udp, tcp, flows, requests, ping, rcp, conga, tpp, probe or replay");
+            self.wrong(
+                span,
+                "traffic needs a kind: udp, tcp, flows, requests, ping, rcp, hpcc, conga, tpp, probe or \
+                 replay",
+            );
             return None;
         };
         let before = self.diagnostics.error_count();

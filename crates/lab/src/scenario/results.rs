@@ -5,14 +5,15 @@ use std::collections::BTreeSet;
 
 use switch::Time;
 use tpp::conga::CongaCounts;
+use tpp::hpcc::HpccCounts;
 use tpp::rcp::RcpCounts;
 
 use super::expect::{self, Unmet};
 use super::run::{At, Part, Run, port};
 use super::{IntResult, MinionResult, Scenario, TrafficKind, int, minion};
 use crate::sim::traffic::{
-    CongaSender, Measured, Measurement, Ping, ProbeSender, ProbeSink, ProgramSender, RcpSender, Reading, Replay,
-    RequestClient, TcpFlows, TcpSink, UdpSender, UdpSink,
+    CongaSender, HpccSender, Measured, Measurement, Ping, ProbeSender, ProbeSink, ProgramSender, RcpSender, Reading,
+    Replay, RequestClient, TcpFlows, TcpSink, UdpSender, UdpSink,
 };
 use crate::sim::transport::Marks;
 use crate::sim::{LinkStats, Sample, Stack, Totals, WriteRefusal};
@@ -66,6 +67,8 @@ pub struct FlowResult {
     pub int: Option<IntResult>,
     /// The controllers of RCP* flows; only per traffic, not per pair.
     pub rcp: Option<RcpResult>,
+    /// The controllers of HPCC flows; only per traffic, not per pair.
+    pub hpcc: Option<HpccResult>,
     /// The balancers of flows over several paths; only per traffic, not per pair.
     pub conga: Option<CongaResult>,
 }
@@ -88,6 +91,15 @@ pub struct RcpResult {
     pub program_bytes: u64,
     /// Counts of the controllers.
     pub counts: RcpCounts,
+}
+
+/// The window controllers of some traffic.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HpccResult {
+    /// Frames with programs that the senders sent, in bytes.
+    pub program_bytes: u64,
+    /// Counts of the controllers.
+    pub counts: HpccCounts,
 }
 
 /// One direction of a link.
@@ -133,6 +145,7 @@ fn measured(run: &Run, part: &Part, kind: &TrafficKind) -> Measured {
     let sent = match kind {
         TrafficKind::Udp { .. } => app::<UdpSender>(run, part.sender).map_or(0, |sender| sender.sent),
         TrafficKind::Rcp { .. } => app::<RcpSender>(run, part.sender).map_or(0, |sender| sender.sent),
+        TrafficKind::Hpcc { .. } => app::<HpccSender>(run, part.sender).map_or(0, |sender| sender.sent),
         TrafficKind::Conga { .. } => app::<CongaSender>(run, part.sender).map_or(0, |sender| sender.sent),
         TrafficKind::Tcp { bytes, .. } => u64::from(bytes.is_some()),
         TrafficKind::Flows { .. } => app::<TcpFlows>(run, part.sender).map_or(0, |flows| flows.begun),
@@ -142,9 +155,10 @@ fn measured(run: &Run, part: &Part, kind: &TrafficKind) -> Measured {
     };
     for receiver in &part.receivers {
         let one = match kind {
-            TrafficKind::Udp { .. } | TrafficKind::Rcp { .. } | TrafficKind::Conga { .. } => {
-                app::<UdpSink>(run, *receiver).and_then(|sink| sink.flows.get(&part.flow))
-            }
+            TrafficKind::Udp { .. }
+            | TrafficKind::Rcp { .. }
+            | TrafficKind::Hpcc { .. }
+            | TrafficKind::Conga { .. } => app::<UdpSink>(run, *receiver).and_then(|sink| sink.flows.get(&part.flow)),
             TrafficKind::Tcp { .. } => app::<TcpSink>(run, *receiver).map(Measurement::measured),
             TrafficKind::Requests { .. } => app::<RequestClient>(run, *receiver).map(Measurement::measured),
             TrafficKind::Ping { .. } => app::<Ping>(run, *receiver).map(Measurement::measured),
@@ -163,7 +177,10 @@ pub fn of(run: &Run, topology: &Topology, scenario: &Scenario) -> Results {
     let mut traffic: Vec<FlowResult> = Vec::new();
     for (number, described) in scenario.traffic.iter().enumerate() {
         let unit = match described.kind {
-            TrafficKind::Udp { .. } | TrafficKind::Rcp { .. } | TrafficKind::Conga { .. } => "datagrams",
+            TrafficKind::Udp { .. }
+            | TrafficKind::Rcp { .. }
+            | TrafficKind::Hpcc { .. }
+            | TrafficKind::Conga { .. } => "datagrams",
             TrafficKind::Tcp { .. } | TrafficKind::Flows { .. } => "flows",
             TrafficKind::Requests { .. } => "requests",
             TrafficKind::Ping { .. } | TrafficKind::Tpp { .. } => "echoes",
@@ -203,6 +220,7 @@ pub fn of(run: &Run, topology: &Topology, scenario: &Scenario) -> Results {
                 minion: None,
                 int: None,
                 rcp: None,
+                hpcc: None,
                 conga: None,
             });
         }
@@ -221,8 +239,8 @@ pub fn of(run: &Run, topology: &Topology, scenario: &Scenario) -> Results {
         let minion = minion::result(run, topology, described, &parts);
         let int = int::result(run, topology, described, &parts);
         let (name, measured) = (described.name.clone(), all);
-        let (rcp, conga) = (rcp(run, &parts), conga(run, &parts));
-        traffic.push(FlowResult { name, from, to, unit, measured, marks, values, minion, int, rcp, conga });
+        let (rcp, hpcc, conga) = (rcp(run, &parts), hpcc(run, &parts), conga(run, &parts));
+        traffic.push(FlowResult { name, from, to, unit, measured, marks, values, minion, int, rcp, hpcc, conga });
     }
     let mut links: Vec<LinkResult> =
         run.simulation.links().map(|(from, to, stats)| LinkResult { from, to, stats }).collect();
@@ -257,6 +275,23 @@ fn rcp(run: &Run, parts: &[&Part]) -> Option<RcpResult> {
                 lost: sum.counts.lost + one.counts.lost,
             };
             RcpResult { program_bytes: sum.program_bytes + one.program_bytes, counts }
+        },
+    )
+}
+
+/// Returns the counts of the window controllers of some traffic; `None` if it has none.
+fn hpcc(run: &Run, parts: &[&Part]) -> Option<HpccResult> {
+    let senders = parts.iter().filter_map(|part| app::<HpccSender>(run, part.sender));
+    senders.map(|sender| HpccResult { program_bytes: sender.program_bytes, counts: sender.counts() }).reduce(
+        |sum, one| {
+            let counts = HpccCounts {
+                samples: sum.counts.samples + one.counts.samples,
+                stale: sum.counts.stale + one.counts.stale,
+                implausible: sum.counts.implausible + one.counts.implausible,
+                changed_paths: sum.counts.changed_paths + one.counts.changed_paths,
+                silences: sum.counts.silences + one.counts.silences,
+            };
+            HpccResult { program_bytes: sum.program_bytes + one.program_bytes, counts }
         },
     )
 }

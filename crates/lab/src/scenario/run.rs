@@ -10,8 +10,9 @@ use tpp::shim::PacketFilter;
 use super::results::{self, Results};
 use super::{Scenario, ScenarioFiles, Traffic, TrafficKind, int};
 use crate::sim::traffic::{
-    CongaSender, FlowPattern, Pattern, Ping, ProbeSender, ProbeSink, ProgramCollector, ProgramEcho, ProgramSender,
-    RcpSender, Replay, RequestClient, RequestServer, TcpFlows, TcpSender, TcpSink, UdpSender, UdpSink, WINDOW,
+    CongaSender, FlowPattern, HpccSender, Pattern, Ping, ProbeSender, ProbeSink, ProgramCollector, ProgramEcho,
+    ProgramSender, RcpSender, Replay, RequestClient, RequestServer, TcpFlows, TcpSender, TcpSink, UdpSender, UdpSink,
+    WINDOW,
 };
 use crate::sim::{App, MakeElement, Simulation, Stack};
 use crate::topology::{Delay, Topology};
@@ -242,6 +243,14 @@ impl Hosts {
                     let Some(&(_, address)) = reached.first() else { continue };
                     let control = (RcpSettings::new(*fairness), interval.as_ns());
                     let sender = RcpSender::new(flow, (address, port), (*size).into(), control, start, stop);
+                    let sender = self.app(*from, Box::new(sender));
+                    let sinks = self.sinks(&reached, port, || Box::new(UdpSink::new(port)));
+                    self.sinks(&reached, wire::tpp::UDP_PORT, || Box::new(ProgramEcho::default()));
+                    part(self, to.clone(), sender, sinks);
+                }
+                TrafficKind::Hpcc { size, settings } => {
+                    let Some(&(_, address)) = reached.first() else { continue };
+                    let sender = HpccSender::new(flow, (address, port), (*size).into(), *settings, start, stop);
                     let sender = self.app(*from, Box::new(sender));
                     let sinks = self.sinks(&reached, port, || Box::new(UdpSink::new(port)));
                     self.sinks(&reached, wire::tpp::UDP_PORT, || Box::new(ProgramEcho::default()));

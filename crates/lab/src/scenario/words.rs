@@ -10,13 +10,14 @@ use crate::read::document::Reader;
 const ALL: [&str; 4] = ["name", "kind", "from", "start"];
 
 /// Additional keys of each kind.
-const KINDS: [(&str, &[&str]); 10] = [
+const KINDS: [(&str, &[&str]); 11] = [
     ("udp", &["to", "stop", "rate", "size", "timing", "on", "off", "address", "ecn", "minion", "int"]),
     ("tcp", &["to", "bytes", "control", "window", "address", "ecn", "minion"]),
     ("flows", &["to", "stop", "rate", "sizes", "control", "address", "ecn", "minion"]),
     ("requests", &["to", "stop", "request", "response", "think", "control", "address", "ecn", "minion"]),
     ("ping", &["to", "count", "interval", "address"]),
     ("rcp", &["to", "stop", "size", "fairness", "interval", "address", "minion"]),
+    ("hpcc", &["to", "stop", "size", "target", "max-flows", "address", "minion"]),
     (
         "conga",
         &[

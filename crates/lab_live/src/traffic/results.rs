@@ -31,6 +31,7 @@ pub fn results(
             minion: None,
             int: None,
             rcp: None,
+            hpcc: None,
             conga: None,
         };
         let (mut all, mut from, mut to) = (Measured::default(), Vec::new(), Vec::new());
@@ -56,7 +57,9 @@ pub fn results(
 
 fn unit(kind: &TrafficKind) -> &'static str {
     match kind {
-        TrafficKind::Udp { .. } | TrafficKind::Rcp { .. } | TrafficKind::Conga { .. } => "datagrams",
+        TrafficKind::Udp { .. } | TrafficKind::Rcp { .. } | TrafficKind::Hpcc { .. } | TrafficKind::Conga { .. } => {
+            "datagrams"
+        }
         TrafficKind::Tcp { .. } | TrafficKind::Flows { .. } => "flows",
         TrafficKind::Requests { .. } => "requests",
         TrafficKind::Ping { .. } | TrafficKind::Tpp { .. } => "echoes",

@@ -140,7 +140,10 @@ impl<'a> TrafficThreads<'a> {
             }
             TrafficKind::Ping { count, interval } => self.ping(pair, *count, interval.as_ns()),
             // `check_supported` refuses it.
-            TrafficKind::Rcp { .. } | TrafficKind::Conga { .. } | TrafficKind::Tpp { .. } => Ok(()),
+            TrafficKind::Rcp { .. }
+            | TrafficKind::Hpcc { .. }
+            | TrafficKind::Conga { .. }
+            | TrafficKind::Tpp { .. } => Ok(()),
             TrafficKind::Probe { frame, count, interval, readings } => {
                 self.probe(pair, frame, (*count, interval.as_ns()), readings)
             }

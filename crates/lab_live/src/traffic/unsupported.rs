@@ -21,7 +21,8 @@ pub fn check_supported(scenario: &Scenario, topology: &Topology, is_isolated: bo
             let help = "use traffic of kind `udp`, or simulate the scenario with `lab sim`";
             refuse(traffic.span, format!("`{}`: flows over several paths cannot be sent", traffic.name), help);
         }
-        if traffic.program().is_some() || matches!(traffic.kind, TrafficKind::Rcp { .. }) {
+        let sends_programs = matches!(traffic.kind, TrafficKind::Rcp { .. } | TrafficKind::Hpcc { .. });
+        if traffic.program().is_some() || sends_programs {
             let help = "use `lab up` and `triplane tpp ping`, or simulate the scenario with `lab sim`";
             refuse(traffic.span, format!("`{}`: tiny packet programs cannot be sent", traffic.name), help);
         }

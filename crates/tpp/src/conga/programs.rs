@@ -2,10 +2,10 @@
 
 use super::LinkPlace;
 use crate::asm::TinyProgram;
-use crate::hop_words::{DISCOVERED, PROGRAM_HOPS, discovered_link, pushes, rows};
+use crate::hop_words::{DISCOVERED, PROGRAM_HOPS, discovered_link, rows};
 
 /// Words that a sample pushes at a switch. The identity comes first.
-const SAMPLED: [&str; 5] = ["Switch:ID", "Link:ID", "Switch:Clock", "Link:TX-Utilization", "Link:TX-Bytes"];
+pub const SAMPLED: [&str; 5] = ["Switch:ID", "Link:ID", "Switch:Clock", "Link:TX-Utilization", "Link:TX-Bytes"];
 
 /// What a program collected at a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,34 +16,6 @@ pub struct LinkWords {
     pub utilization: u32,
     /// Low 32 bits of the bytes sent.
     pub sent_bytes: u32,
-}
-
-/// The programs, assembled once.
-#[derive(Clone, Debug)]
-pub struct PathPrograms {
-    discovery: TinyProgram,
-    sample: TinyProgram,
-}
-
-impl PathPrograms {
-    pub fn new() -> PathPrograms {
-        PathPrograms { discovery: pushes(0, PROGRAM_HOPS, &DISCOVERED), sample: pushes(0, 1, &SAMPLED) }
-    }
-
-    /// Returns the program that discovers a path.
-    pub fn discovery(&self) -> TinyProgram {
-        self.discovery.clone()
-    }
-
-    /// Returns the program that samples this number of links. The last switch finds no memory, and writes nothing.
-    pub fn sample(&self, links: usize) -> TinyProgram {
-        TinyProgram { memory: vec![0; self.sample.memory.len() * links.max(1)], ..self.sample.clone() }
-    }
-
-    /// Whether an echo is that of a discovery.
-    pub fn is_discovery(&self, echo: &TinyProgram) -> bool {
-        echo.instructions == self.discovery.instructions
-    }
 }
 
 /// Returns the number of switches that this echo of a discovery passed, and the place and capacity in bytes a second of

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use ::tpp::{MemoryMap, TinyProgram};
 use diagnostics::{Diagnostic, Diagnostics, SourceMap};
-use lab::scenario::{CongaResult, MinionResult, RcpResult, Results, Scenario, TrafficKind, switch_names};
+use lab::scenario::{CongaResult, HpccResult, MinionResult, RcpResult, Results, Scenario, TrafficKind, switch_names};
 use lab::sim::traffic::{Balancing, link_words};
 use lab::{TinyAccess, Topology};
 use serde_json::{Value, json};
@@ -69,6 +69,7 @@ pub fn programs(
 pub fn warn_of_idle(topology: &Topology, scenario: &Scenario, output: &Output) {
     let has_programs = scenario.traffic.iter().any(|traffic| {
         traffic.program().is_some()
+            || matches!(traffic.kind, TrafficKind::Hpcc { .. })
             || matches!(traffic.kind, TrafficKind::Conga { balancing: Balancing::LeastLoaded { .. }, .. })
     });
     let stores_rates = scenario.traffic.iter().any(|traffic| matches!(traffic.kind, TrafficKind::Rcp { .. }));
@@ -169,6 +170,15 @@ pub fn rcp_json(rcp: &RcpResult) -> Value {
     json!({
         "program_bytes": program_bytes, "samples": counts.samples, "updates": counts.updates,
         "first_rates": counts.first_rates, "lost": counts.lost,
+    })
+}
+
+/// Returns the counts of window controllers as JSON.
+pub fn hpcc_json(hpcc: &HpccResult) -> Value {
+    let HpccResult { program_bytes, counts } = hpcc;
+    json!({
+        "program_bytes": program_bytes, "samples": counts.samples, "stale": counts.stale,
+        "implausible": counts.implausible, "changed_paths": counts.changed_paths, "silences": counts.silences,
     })
 }
 

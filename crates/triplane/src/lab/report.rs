@@ -356,6 +356,9 @@ pub fn json(topology: &Topology, results: &Results, seed: u64) -> Value {
         if let Some(rcp) = &result.rcp {
             value["rcp"] = minions::rcp_json(rcp);
         }
+        if let Some(hpcc) = &result.hpcc {
+            value["hpcc"] = minions::hpcc_json(hpcc);
+        }
         if let Some(conga) = &result.conga {
             value["conga"] = minions::conga_json(conga);
         }

@@ -168,7 +168,7 @@ fn what_is_expected_is_checked_and_what_cannot_be_is_refused() {
                  skew = \"h1\"\n[[faults]]\nat = \"0s\"\ncrash = \"h2\"\n[[expect]]\nlink = \"s1:2\"\nqueue = 7\n\
                  [[traffic]]\nkind = \"rcp\"\nfrom = \"h1\"\nto = \"h2\"\n[[traffic]]\nkind = \"tcp\"\nfrom = \"h1\"\n\
                  to = \"h2\"\nminion = \"a.tpp\"\n[[traffic]]\nkind = \"conga\"\nfrom = \"h1\"\nto = \"h2\"\n\
-                 rate = \"1Mbps\"\n";
+                 rate = \"1Mbps\"\n[[traffic]]\nkind = \"hpcc\"\nfrom = \"h1\"\nto = \"h2\"\n";
     let files = Files::new(PATH, wrong);
     let done = files.lab("run", &[]);
     assert_eq!(done.code, Some(1), "{done:?}");
@@ -179,8 +179,9 @@ fn what_is_expected_is_checked_and_what_cannot_be_is_refused() {
         "queues and marks cannot be measured on a live network",
         "`traffic 2`: tiny packet programs cannot be sent on a live network",
         "`traffic 3`: tiny packet programs cannot be sent on a live network",
+        "`traffic 5`: tiny packet programs cannot be sent on a live network",
         "`traffic 4`: flows over several paths cannot be sent on a live network",
-        "7 errors found; nothing was run",
+        "8 errors found; nothing was run",
     ] {
         assert!(done.stderr.contains(expected), "{expected} is not in {done:?}");
     }

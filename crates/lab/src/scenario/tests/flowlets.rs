@@ -4,6 +4,7 @@ use super::fair_rates::{line, read_for};
 use crate::scenario::TrafficKind;
 use crate::sim::traffic::{Balancing, CountedElement};
 use tpp::conga::{MAX_HOPS, PathMetric};
+use tpp::hpcc;
 
 fn findings(more: &str) -> String {
     let text = format!("[[traffic]]\nkind = \"conga\"\nfrom = \"h1\"\nto = \"h2\"\nrate = \"1Mbps\"\n{more}");
@@ -73,4 +74,34 @@ fn counts_on_links_are_settings_of_a_minion() {
         let found = read(minion, expect).1;
         assert!(found.contains(part), "{minion}: {found}");
     }
+}
+
+#[test]
+fn windows_have_defaults_settings_and_limits() {
+    let text = "[[traffic]]\nkind = \"hpcc\"\nfrom = \"h1\"\nto = \"h2\"\n";
+    let kind = |more: &str| {
+        let (scenario, findings) = read_for(&line(2), &format!("{text}{more}"));
+        scenario.map(|scenario| scenario.traffic[0].kind.clone()).ok_or(findings)
+    };
+    let Ok(TrafficKind::Hpcc { size, settings }) = kind("") else { panic!("another kind") };
+    assert_eq!((size, settings.target, settings.max_flows, settings.max_stage), (1_000, 0.95, 16, 5));
+    let Ok(TrafficKind::Hpcc { settings, .. }) = kind("target = 0.5\nmax-flows = 4\n") else { panic!("another kind") };
+    assert_eq!((settings.target, settings.max_flows), (0.5, 4));
+    for (more, part) in [
+        ("target = 1.0\n", "`target` must be a share of the capacity from 0.5 to 0.99"),
+        ("target = 0.49\n", "`target` must be a share"),
+        ("max-flows = 0\n", "`max-flows` must"),
+        ("rate = \"1Mbps\"\n", "traffic of kind `hpcc` has no `rate`"),
+    ] {
+        let found = read_for(&line(2), &format!("{text}{more}")).1;
+        assert!(found.contains(part), "{more}: {found}");
+    }
+    let mut topology = line(hpcc::MAX_HOPS as u32 + 1);
+    let far = text.replace("h2", "h24");
+    let found = read_for(&topology, &far).1;
+    assert!(found.contains("24 switches from `h1` to `h24`; the maximum for HPCC is 23"), "{found}");
+    assert_eq!(read_for(&topology, &text.replace("h2", "h23")).1, "");
+    topology.links.iter_mut().for_each(|link| link.shape.rate = None);
+    let found = read_for(&topology, text).1;
+    assert!(found.contains("would not send, as no link has a rate: add rate = \"100Mbps\" to links"), "{found}");
 }

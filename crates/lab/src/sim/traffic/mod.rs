@@ -2,6 +2,7 @@
 
 mod conga;
 mod departures;
+mod hpcc;
 mod latency;
 mod measure;
 mod minion;
@@ -17,6 +18,7 @@ mod udp;
 
 pub use conga::{Balancing, CongaSender, FlowPattern};
 pub use departures::{Departures, Pattern};
+pub use hpcc::HpccSender;
 pub use latency::Latency;
 pub use measure::{Measured, Measurement};
 pub use minion::{ArrivedProgram, ProgramCollector, ProgramEcho, ProgramLog, ProgramLogger, ProgramSender};

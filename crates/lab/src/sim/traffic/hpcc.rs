@@ -1,0 +1,205 @@
+//! Sends datagrams in the window that HPCC allows ([`tpp::hpcc`]).
+
+use std::any::Any;
+use std::collections::VecDeque;
+use std::net::Ipv4Addr;
+
+use smoltcp::iface::SocketHandle;
+use smoltcp::socket::udp::{PacketBuffer, PacketMetadata, Socket};
+use smoltcp::wire::{IpAddress, IpEndpoint};
+use switch::Time;
+use tpp::TinyProgram;
+use tpp::hpcc::{HpccController, HpccCounts, HpccSettings, SampleMark};
+use tpp::probe::Prober;
+use wire::tpp::UDP_PORT;
+
+use super::udp::{HEADERS, STAMP, stamped};
+use crate::sim::{App, Io};
+
+/// Interval between two discoveries of the path, and of one that is unknown.
+const DISCOVER_NS: u64 = 2_000_000_000;
+const DISCOVER_AGAIN_NS: u64 = 100_000_000;
+
+/// Time after which a program without an echo is lost.
+const TIMEOUT_NS: u64 = 1_000_000_000;
+
+/// Maximum number of programs whose echoes are awaited.
+const MAX_AWAITED: usize = 256;
+
+/// Maximum number of datagrams that are sent at one moment.
+const MAX_AT_ONCE: usize = 64;
+
+/// Sends datagrams in the window of an [`HpccController`].
+pub struct HpccSender {
+    flow: u32,
+    to: (Ipv4Addr, u16),
+    payload: usize,
+    controller: HpccController,
+    start: Time,
+    stop: Time,
+    next_discovery: Time,
+    /// The programs whose echoes are awaited, in the order of sending: discoveries have no mark.
+    awaited: VecDeque<(Prober, Option<SampleMark>)>,
+    /// Bytes that may be sent, and the time up to which they are counted.
+    credit: (f64, Time),
+    sockets: Option<(SocketHandle, SocketHandle)>,
+    /// Datagrams sent.
+    pub sent: u64,
+    /// Bytes of the frames with programs that were sent.
+    pub program_bytes: u64,
+}
+
+impl HpccSender {
+    /// Creates a sender of frames of `frame_bytes` to an address and port, from `start` until `stop`. `flow` identifies
+    /// the flow at the sink.
+    pub fn new(
+        flow: u32,
+        to: (Ipv4Addr, u16),
+        frame_bytes: u64,
+        settings: HpccSettings,
+        start: Time,
+        stop: Time,
+    ) -> HpccSender {
+        HpccSender {
+            flow,
+            to,
+            payload: (frame_bytes.saturating_sub(HEADERS) as usize).max(STAMP),
+            controller: HpccController::new(settings),
+            start,
+            stop,
+            next_discovery: start,
+            awaited: VecDeque::new(),
+            credit: (0.0, start),
+            sockets: None,
+            sent: 0,
+            program_bytes: 0,
+        }
+    }
+
+    /// Returns the counts of the controller.
+    pub fn counts(&self) -> HpccCounts {
+        self.controller.counts()
+    }
+
+    /// Returns the sockets for datagrams and for programs.
+    fn sockets(&mut self, io: &mut Io<'_>) -> (SocketHandle, SocketHandle) {
+        let payload = self.payload;
+        *self.sockets.get_or_insert_with(|| {
+            let mut socket = |bytes: usize| {
+                let buffer = || PacketBuffer::new(vec![PacketMetadata::EMPTY; 64], vec![0; 64 * bytes]);
+                let mut socket = Socket::new(buffer(), buffer());
+                let bound = socket.bind(io.free_port());
+                debug_assert!(bound.is_ok(), "a fresh socket can be bound");
+                io.sockets.add(socket)
+            };
+            (socket(payload.max(64)), socket(600))
+        })
+    }
+
+    /// Accepts a datagram that may be an echo.
+    fn accept(&mut self, now: Time, datagram: &[u8]) {
+        let now_ns = now.as_ns();
+        let mut awaited = self.awaited.iter_mut().enumerate();
+        let found = awaited.find_map(|(at, (prober, mark))| Some((at, *mark, prober.receive(now_ns, datagram)?)));
+        let Some((at, mark, echo)) = found else { return };
+        let is_changed = match mark {
+            Some(mark) => {
+                // Older samples would bring older words.
+                self.awaited.drain(..=at);
+                self.controller.echoed(now_ns, echo.rtt_ns, mark, &echo.program)
+            }
+            None => {
+                self.awaited.remove(at);
+                let was_known = self.controller.has_path();
+                if self.controller.discovered(echo.rtt_ns, &echo.program) && !was_known {
+                    self.next_discovery = now.after_ns(DISCOVER_NS);
+                    self.credit.1 = now;
+                }
+                false
+            }
+        };
+        if is_changed {
+            self.next_discovery = now;
+        }
+    }
+
+    /// Sends a program.
+    fn send_program(&mut self, io: &mut Io<'_>, socket: SocketHandle, program: TinyProgram, mark: Option<SampleMark>) {
+        let mut prober = Prober::new(program, io.random.next_u64(), TIMEOUT_NS);
+        let to = IpEndpoint::new(IpAddress::Ipv4(self.to.0), UDP_PORT);
+        let Some(datagram) = prober.send(io.now.as_ns()) else { return };
+        if io.sockets.get_mut::<Socket<'_>>(socket).send_slice(&datagram, to).is_ok() {
+            self.program_bytes += datagram.len() as u64 + HEADERS;
+        }
+        self.awaited.push_back((prober, mark));
+        if self.awaited.len() > MAX_AWAITED {
+            self.awaited.pop_front();
+        }
+    }
+
+    /// Sends a sample if one is due.
+    fn sample(&mut self, io: &mut Io<'_>, socket: SocketHandle) {
+        if self.controller.is_sample_due(io.now.as_ns()) {
+            let (mark, program) = self.controller.sample(io.now.as_ns());
+            self.send_program(io, socket, program, Some(mark));
+        }
+    }
+
+    /// Sends the datagrams that window and rate allow, and the samples behind them. Returns the time at which the rate
+    /// allows the next datagram; `None` while the window does not.
+    fn datagrams(&mut self, io: &mut Io<'_>, (datagrams, programs): (SocketHandle, SocketHandle)) -> Option<Time> {
+        let (rate, frame) = (self.controller.rate(), self.payload as f64 + HEADERS as f64);
+        let passed_ns = io.now.since_ns(self.credit.1) as f64;
+        // A sender that could not send does not catch up.
+        self.credit = ((self.credit.0 + rate * passed_ns / 1e9).min(2.0 * frame), io.now);
+        for _ in 0..MAX_AT_ONCE {
+            if self.credit.0 < frame || !self.controller.may_send() {
+                break;
+            }
+            self.credit.0 -= frame;
+            let payload = stamped(self.payload, self.flow, self.sent, io.true_now);
+            let to = IpEndpoint::new(IpAddress::Ipv4(self.to.0), self.to.1);
+            if io.sockets.get_mut::<Socket<'_>>(datagrams).send_slice(&payload, to).is_ok() {
+                self.sent += 1;
+                self.controller.sent(self.payload as u64 + HEADERS);
+            }
+            self.sample(io, programs);
+        }
+        let wait_ns = ((frame - self.credit.0).max(0.0) / rate * 1e9).ceil() as u64;
+        // Less than a byte a second is nothing.
+        (rate >= 1.0 && self.controller.may_send()).then(|| io.now.after_ns(wait_ns.max(1_000)))
+    }
+}
+
+impl App for HpccSender {
+    fn poll(&mut self, io: &mut Io<'_>) -> Option<Time> {
+        let (datagrams, programs) = self.sockets(io);
+        if io.now >= self.stop {
+            return None;
+        }
+        if io.now < self.start {
+            return Some(self.start);
+        }
+        let mut echoes = Vec::new();
+        let socket = io.sockets.get_mut::<Socket<'_>>(programs);
+        while let Ok((datagram, _)) = socket.recv() {
+            echoes.push(datagram.to_vec());
+        }
+        echoes.iter().for_each(|datagram| self.accept(io.now, datagram));
+        self.controller.poll(io.now.as_ns());
+        if io.now >= self.next_discovery {
+            let wait_ns = if self.controller.has_path() { DISCOVER_NS } else { DISCOVER_AGAIN_NS };
+            self.next_discovery = io.now.after_ns(wait_ns);
+            let program = self.controller.discovery();
+            self.send_program(io, programs, program, None);
+        }
+        let next = self.datagrams(io, (datagrams, programs));
+        self.sample(io, programs);
+        let deadline = self.controller.next_deadline().map(Time::from_ns);
+        [next, deadline, Some(self.next_discovery)].into_iter().flatten().min()
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
