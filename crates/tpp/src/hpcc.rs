@@ -7,7 +7,7 @@
 //!        └ sample:   switch, port, clock, bytes sent, queued of each link  after every W/8 bytes ──> echoes
 //! ```
 //!
-//! A sample follows data on its way, so its echo acknowledges what was sent before it. Two samples of a link give its
+//! A sample follows data on its way, so its echo acknowledges what was sent before it. Two samples of a link show its
 //! rate. The utilization of a link is this rate as a share of its capacity, and the smaller of both queues as a share
 //! of the bytes that it carries in a round trip. The window follows the busiest link ([`HpccSettings`]):
 //!

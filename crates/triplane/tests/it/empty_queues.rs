@@ -88,7 +88,7 @@ fn simulate(scenario: &str, seed: u32, (from, to): (&str, &str)) -> Simulated {
 
 const UNCHANGED: (&str, &str) = ("200Mbps", "200Mbps");
 
-/// Flows of a kind, each a traffic of its own. They begin one after the other in 0.1 s.
+/// Flows of a kind, each as a traffic of its own. They begin one after the other in 0.1 s.
 fn flows(count: usize, kind: &str) -> String {
     let flow = |number: usize| {
         let (host, start) = (number % 4 + 1, number * 100 / count);
@@ -110,7 +110,7 @@ fn hpcc(max_flows: usize) -> String {
     format!("kind = \"hpcc\"\nsize = 1500\nmax-flows = {max_flows}")
 }
 
-/// Bytes that the path holds: the capacity times 4.25 ms. The delays of three links, there and back, are 4.2 ms.
+/// Bytes that the path holds: the capacity times 4.25 ms. The delays of the three links, there and back, are 4.2 ms.
 const PIPE: f64 = CAPACITY * 4.25e-3;
 
 #[test]

@@ -36,10 +36,12 @@ fn windows_grow_five_times_and_are_then_adjusted() {
     law.measured(0.5, 1.0, true);
     close(law.window(), adjusted + 1_000.0);
     // At the target itself they are adjusted at once.
-    law.measured(0.8, 1.0, true);
-    close(law.window(), adjusted + 2_000.0);
+    (0..10).for_each(|_| law.measured(0.8, 1.0, true));
+    close(law.window(), adjusted + 11_000.0);
+    law.measured(0.5, 1.0, true);
+    close(law.window(), adjusted + 12_000.0);
     law.measured(1.0, 1.0, true);
-    close(law.window(), (adjusted + 2_000.0) * 0.8 + 1_000.0);
+    close(law.window(), (adjusted + 12_000.0) * 0.8 + 1_000.0);
 }
 
 #[test]
@@ -79,8 +81,8 @@ fn windows_are_between_the_increase_and_the_pipe() {
     close(law.window(), 400.0);
 }
 
-/// Lets flows with these windows share a link of 80 pipes, which reports what they offer a round trip later. Returns
-/// the windows, and the utilization.
+/// Lets flows share a link, which reports what they offered in the round trip before. Returns their windows, and the
+/// utilization.
 fn share(flows: usize, rounds: usize) -> (Vec<f64>, f64) {
     let settings = HpccSettings::new(HpccSettings::TARGET);
     let mut laws: Vec<_> = (0..flows).map(|_| WindowLaw::new(settings, PIPE)).collect();
