@@ -1,8 +1,8 @@
 //! Lays out the region: the memory that a compiled program and the switch share.
 //!
 //! ```text
-//! scratch memory of each processor | order of hand-overs | clock | gate | port states | counts by port | counts of drops and parser errors
-//! | counter arrays | tables of CRCs | registers | tables | the same tables again
+//! scratch memory of each processor | order of hand-overs | lock | clock | gate | port states | counts by port
+//! | counts of drops and parser errors | counter arrays | tables of CRCs | registers | tables | the same tables again
 //! tables: states, direct counters, records, words of the lookup, calls and groups of action profiles
 //! ```
 //!
@@ -122,9 +122,8 @@ pub struct RegionLayout {
     pub(crate) buckets: u32,
     /// Time of the kernel's clock at the start of the run in nanoseconds, or 0 if it is not known.
     pub(crate) clock_origin: u32,
-    /// The lock of `@atomic` sections, on a cache line of its own.
-    pub(crate) atomic_lock: u32,
-    has_atomic: bool,
+    /// The lock of `@atomic` sections, if there are any, on a cache line of its own.
+    pub(crate) atomic_lock: Option<u32>,
     pub(crate) gate: u32,
     pub(crate) port_states: u32,
     pub(crate) received: u32,
@@ -269,7 +268,7 @@ impl RegionLayout {
         let queues = ports * u64::from(ORDERED_QUEUES);
         let (handed, done) = (bytes.take(queues)?, bytes.take(queues)?);
         let buckets = bytes.take(FLOW_BUCKETS.into())?;
-        let atomic_lock = bytes.take(16)? + 64;
+        let atomic_lock = if usage.has_atomic { Some(bytes.take(16)? + 64) } else { None };
         let clock_origin = bytes.take(1)?;
         let gate = bytes.take(1)?;
         let port_states = bytes.take(ports)?;
@@ -335,7 +334,6 @@ impl RegionLayout {
             buckets,
             clock_origin,
             atomic_lock,
-            has_atomic: usage.has_atomic,
             gate,
             port_states,
             received,
@@ -404,7 +402,8 @@ impl RegionLayout {
         self.scratch_bytes * self.options.cpus
     }
 
-    /// Returns the number of bytes in front of the gate: the clock, and what packets change before their commit.
+    /// Returns the number of bytes in front of the gate: the clock, and what packets change before their commit, such as
+    /// the lock.
     pub fn private_bytes(&self) -> u32 {
         self.gate
     }
@@ -423,7 +422,7 @@ impl RegionLayout {
 
     /// Returns the index of the word that is the lock of `@atomic` sections, if the program has any.
     pub fn atomic_lock(&self) -> Option<usize> {
-        self.has_atomic.then_some(self.atomic_lock as usize / 8)
+        self.atomic_lock.map(|lock| lock as usize / 8)
     }
 
     /// Returns the number of ports that the region has states and counts for.

@@ -13,10 +13,11 @@ const ATTEMPTS: i32 = 200;
 impl Emitter<'_> {
     /// Takes the lock, unless the packet has it. Hands over if others have it for long.
     pub(super) fn take_lock(&mut self) {
+        let lock = self.layout.atomic_lock.expect("a program with sections has a lock");
         let [again, none, end] = [(); 3].map(|()| self.code.label());
         self.load_word(R0, ScratchWord::HAS_LOCK);
         self.jump_if(Cond::Ne, R0, 0, end);
-        self.push(Instruction::LoadAddress(R2, MapRef::Region, self.layout.atomic_lock));
+        self.push(Instruction::LoadAddress(R2, MapRef::Region, lock));
         self.alu(Alu::Mov, R3, ATTEMPTS + 1);
         self.bind(again);
         self.alu(Alu::Sub, R3, 1);
@@ -35,14 +36,12 @@ impl Emitter<'_> {
 
     /// Releases the lock, if the packet has it. Its accesses in sections are done then.
     pub(super) fn release_lock(&mut self) {
-        if !self.usage.has_atomic {
-            return;
-        }
+        let Some(lock) = self.layout.atomic_lock else { return };
         let end = self.code.label();
         self.load_word(R0, ScratchWord::HAS_LOCK);
         self.jump_if(Cond::Eq, R0, 0, end);
         self.store_imm(ScratchWord::HAS_LOCK, 0);
-        self.push(Instruction::LoadAddress(R2, MapRef::Region, self.layout.atomic_lock));
+        self.push(Instruction::LoadAddress(R2, MapRef::Region, lock));
         if cfg!(target_arch = "x86_64") {
             // Stores are not reordered with accesses before them.
             self.push(Instruction::StoreImm(AccessSize::B8, R2, 0, 0));

@@ -112,6 +112,53 @@ fn hundreds_of_rules_are_searched_while_they_come_and_go() {
     assert!((1..100).contains(&unknown), "{unknown} of 420 packets were handed over");
 }
 
+/// Inserts a rule for a mask of zeros in the first element of the key, values of the second one from `low` on, and all
+/// values of the others.
+fn insert(program: &Program, objects: &mut Objects, mask: u64, low: u64, priority: i32) {
+    let all = KeyValue::Range(number(0x8000, 16), number(0x7fff, 16));
+    let range = KeyValue::Range(number(low, 16), number(0xffff, 16));
+    let keys = vec![KeyValue::Ternary(number(0, 8), number(mask, 8)), range, all, KeyValue::Any];
+    let entry = entry(program, "MyIngress.acl", keys, priority, &mut SplitMix64::new(1));
+    objects.insert(program.table_named("MyIngress.acl").expect("a table"), entry).expect("there is room");
+}
+
+/// Returns a packet with this second element.
+fn packet_with(b: u16) -> Vec<u8> {
+    let mut packet = packet(&mut SplitMix64::new(3));
+    packet[1..3].copy_from_slice(&b.to_be_bytes());
+    packet
+}
+
+#[test]
+fn a_search_takes_96_steps_at_most_and_ends_at_the_best_rule() {
+    let mut rig = rig();
+    // These rules have no bit in common that a mask could compare, so two tuples have all of them.
+    let fill = |count: i32| {
+        move |program: &Program, objects: &mut Objects| {
+            objects.clear(program.table_named("MyIngress.acl").expect("a table")).expect("it may be cleared");
+            (1..=count).for_each(|priority| insert(program, objects, 0, 1, priority));
+        }
+    };
+    let [none, all] = [0, 1].map(packet_with);
+    rig.change(fill(94)).expect("the entries fit");
+    assert_ne!(rig.packet(0, &none), Way::HandedOver, "94 rules in two tuples");
+    let steps = |rig: &Rig, packet: &[u8]| rig.machine(0, &mut packet.to_vec()).expect("no fault").steps;
+    assert!(steps(&rig, &all) * 3 < steps(&rig, &none), "{} and {}", steps(&rig, &all), steps(&rig, &none));
+    rig.change(fill(95)).expect("the entries fit");
+    assert_eq!(rig.packet(0, &none), Way::HandedOver, "95 rules in two tuples");
+    assert_ne!(rig.packet(0, &all), Way::HandedOver, "the best rule comes first");
+    // Rules with a mask each, so that there are many tuples.
+    rig.change(fill(0)).expect("the table is empty");
+    rig.change(|program, objects| insert(program, objects, 0, 0, 100)).expect("the entry fits");
+    let alone = steps(&rig, &all);
+    let insert_others = |program: &Program, objects: &mut Objects| {
+        (1..40).for_each(|mask| insert(program, objects, mask, 0, 1));
+    };
+    rig.change(insert_others).expect("the entries fit");
+    assert!(steps(&rig, &all) < alone + 20, "{} and {alone}", steps(&rig, &all));
+    assert_ne!(rig.packet(0, &all), Way::HandedOver);
+}
+
 #[test]
 fn rules_whose_order_is_not_known_hand_over() {
     let mut rig = rig();

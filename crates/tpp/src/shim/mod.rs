@@ -15,6 +15,7 @@ mod filter;
 mod index;
 mod rule;
 mod segment_size;
+mod sums;
 
 use wire::tpp::{self as wire_format, Addressing, ETHERTYPE, HEADER_LEN, INSTRUCTION_LEN, Packet, Status};
 use wire::{ethernet, ipv4, ipv6, tcp, udp};
@@ -25,6 +26,7 @@ pub use filter::{AddressPrefix, PacketFilter, PacketFlow};
 use index::FilterIndex;
 pub use rule::{InsertionRule, RuleMistake};
 pub use segment_size::{LEAST_IPV4, LEAST_IPV6};
+pub use sums::{WordSum, WordSums};
 
 /// Maximum number of filters of a host, and of programs that it expects.
 pub const MAX_FILTERS: usize = 4096;

@@ -35,12 +35,6 @@ impl ProgramWords {
         ProgramWords { hops, stack }
     }
 
-    /// Returns the words of each hop with their names.
-    #[cfg(test)]
-    pub fn hops(&self) -> &[Vec<(String, Option<u32>)>] {
-        &self.hops
-    }
-
     /// Returns the words of a program that [`TinyProgram::mark_absent`] marked before it was sent.
     pub fn of_marked(program: &TinyProgram, map: &MemoryMap) -> ProgramWords {
         ProgramWords { hops: program.words_or_absent(map), stack: program.unnamed_or_absent() }

@@ -6,7 +6,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::net::Ipv4Addr;
 
 use smoltcp::iface::SocketHandle;
-use smoltcp::socket::udp::{PacketBuffer, PacketMetadata, Socket};
+use smoltcp::socket::udp::Socket;
 use smoltcp::wire::{IpAddress, IpEndpoint};
 use switch::Time;
 use tpp::conga::{CongaBalancer, CongaCounts, CongaSettings};
@@ -14,7 +14,7 @@ use tpp::probe::Prober;
 use wire::tpp::UDP_PORT;
 
 use super::departures::{Departures, Pattern};
-use super::udp::{HEADERS, MAX_AT_ONCE, STAMP, numbered, stamped};
+use super::udp::{HEADERS, MAX_AT_ONCE, STAMP, numbered, open_socket, stamped};
 use crate::sim::{App, Io};
 
 /// Time after which a program without an echo is lost.
@@ -121,13 +121,8 @@ impl CongaSender {
 
     fn open(&mut self, io: &mut Io<'_>) {
         let count = if self.balancer.is_some() { self.paths.len() } else { self.flows.len() };
-        let bytes = 64 * self.payload.max(600);
         while self.sockets.len() < count {
-            let buffer = || PacketBuffer::new(vec![PacketMetadata::EMPTY; 64], vec![0; bytes]);
-            let mut socket = Socket::new(buffer(), buffer());
-            let bound = socket.bind(io.free_port());
-            debug_assert!(bound.is_ok(), "a fresh socket can be bound");
-            self.sockets.push(io.sockets.add(socket));
+            self.sockets.push(open_socket(io, self.payload.max(600)));
         }
     }
 

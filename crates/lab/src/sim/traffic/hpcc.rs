@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::net::Ipv4Addr;
 
 use smoltcp::iface::SocketHandle;
-use smoltcp::socket::udp::{PacketBuffer, PacketMetadata, Socket};
+use smoltcp::socket::udp::Socket;
 use smoltcp::wire::{IpAddress, IpEndpoint};
 use switch::Time;
 use tpp::TinyProgram;
@@ -13,7 +13,8 @@ use tpp::hpcc::{HpccController, HpccCounts, HpccSettings, SampleMark};
 use tpp::probe::Prober;
 use wire::tpp::UDP_PORT;
 
-use super::udp::{HEADERS, STAMP, stamped};
+use super::pacing::Pacer;
+use super::udp::{HEADERS, STAMP, open_socket, stamped};
 use crate::sim::{App, Io};
 
 /// Interval between two discoveries of the path, and of one that is unknown.
@@ -25,6 +26,9 @@ const TIMEOUT_NS: u64 = 1_000_000_000;
 
 /// Maximum number of programs whose echoes are awaited.
 const MAX_AWAITED: usize = 256;
+
+/// Maximum length of a datagram with a program, in bytes.
+const PROGRAM_BYTES: usize = 600;
 
 /// Maximum number of datagrams that are sent at one moment.
 const MAX_AT_ONCE: usize = 64;
@@ -40,8 +44,7 @@ pub struct HpccSender {
     next_discovery: Time,
     /// The programs whose echoes are awaited, in the order of sending: discoveries have no mark.
     awaited: VecDeque<(Prober, Option<SampleMark>)>,
-    /// Bytes that may be sent, and the time up to which they are counted.
-    credit: (f64, Time),
+    pacer: Pacer,
     sockets: Option<(SocketHandle, SocketHandle)>,
     /// Datagrams sent.
     pub sent: u64,
@@ -69,7 +72,7 @@ impl HpccSender {
             stop,
             next_discovery: start,
             awaited: VecDeque::new(),
-            credit: (0.0, start),
+            pacer: Pacer::new(start),
             sockets: None,
             sent: 0,
             program_bytes: 0,
@@ -84,16 +87,7 @@ impl HpccSender {
     /// Returns the sockets for datagrams and for programs.
     fn sockets(&mut self, io: &mut Io<'_>) -> (SocketHandle, SocketHandle) {
         let payload = self.payload;
-        *self.sockets.get_or_insert_with(|| {
-            let mut socket = |bytes: usize| {
-                let buffer = || PacketBuffer::new(vec![PacketMetadata::EMPTY; 64], vec![0; 64 * bytes]);
-                let mut socket = Socket::new(buffer(), buffer());
-                let bound = socket.bind(io.free_port());
-                debug_assert!(bound.is_ok(), "a fresh socket can be bound");
-                io.sockets.add(socket)
-            };
-            (socket(payload.max(64)), socket(600))
-        })
+        *self.sockets.get_or_insert_with(|| (open_socket(io, payload), open_socket(io, PROGRAM_BYTES)))
     }
 
     /// Accepts a datagram that may be an echo.
@@ -113,7 +107,7 @@ impl HpccSender {
                 let was_known = self.controller.has_path();
                 if self.controller.discovered(echo.rtt_ns, &echo.program) && !was_known {
                     self.next_discovery = now.after_ns(DISCOVER_NS);
-                    self.credit.1 = now;
+                    self.pacer.skip(now);
                 }
                 false
             }
@@ -149,14 +143,11 @@ impl HpccSender {
     /// allows the next datagram; `None` while the window does not.
     fn datagrams(&mut self, io: &mut Io<'_>, (datagrams, programs): (SocketHandle, SocketHandle)) -> Option<Time> {
         let (rate, frame) = (self.controller.rate(), self.payload as f64 + HEADERS as f64);
-        let passed_ns = io.now.since_ns(self.credit.1) as f64;
-        // A sender that could not send does not catch up.
-        self.credit = ((self.credit.0 + rate * passed_ns / 1e9).min(2.0 * frame), io.now);
+        self.pacer.earn(io.now, rate, frame);
         for _ in 0..MAX_AT_ONCE {
-            if self.credit.0 < frame || !self.controller.may_send() {
+            if !self.controller.may_send() || !self.pacer.take(frame) {
                 break;
             }
-            self.credit.0 -= frame;
             let payload = stamped(self.payload, self.flow, self.sent, io.true_now);
             let to = IpEndpoint::new(IpAddress::Ipv4(self.to.0), self.to.1);
             if io.sockets.get_mut::<Socket<'_>>(datagrams).send_slice(&payload, to).is_ok() {
@@ -165,9 +156,7 @@ impl HpccSender {
             }
             self.sample(io, programs);
         }
-        let wait_ns = ((frame - self.credit.0).max(0.0) / rate * 1e9).ceil() as u64;
-        // Less than a byte a second is nothing.
-        (rate >= 1.0 && self.controller.may_send()).then(|| io.now.after_ns(wait_ns.max(1_000)))
+        self.pacer.next(io.now, rate, frame).filter(|_| self.controller.may_send())
     }
 }
 

@@ -6,6 +6,7 @@ mod hpcc;
 mod latency;
 mod measure;
 mod minion;
+mod pacing;
 mod ping;
 mod probe;
 mod rcp;

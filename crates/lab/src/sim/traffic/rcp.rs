@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::net::Ipv4Addr;
 
 use smoltcp::iface::SocketHandle;
-use smoltcp::socket::udp::{PacketBuffer, PacketMetadata, Socket};
+use smoltcp::socket::udp::Socket;
 use smoltcp::wire::{IpAddress, IpEndpoint};
 use switch::Time;
 use tpp::TinyProgram;
@@ -13,7 +13,8 @@ use tpp::probe::{Echo, Prober};
 use tpp::rcp::{RcpController, RcpCounts, RcpSettings};
 use wire::tpp::UDP_PORT;
 
-use super::udp::{HEADERS, STAMP, stamped};
+use super::pacing::Pacer;
+use super::udp::{HEADERS, STAMP, open_socket, stamped};
 use crate::sim::{App, Io};
 
 /// Interval between two discoveries of the path.
@@ -28,6 +29,9 @@ const TIMEOUT_NS: u64 = 1_000_000_000;
 
 /// Maximum number of samples and discoveries whose echoes are awaited.
 const MAX_AWAITED: usize = 64;
+
+/// Maximum length of a datagram with a program, in bytes.
+const PROGRAM_BYTES: usize = 600;
 
 /// Maximum number of datagrams that are sent at one moment.
 const MAX_AT_ONCE: usize = 64;
@@ -71,8 +75,7 @@ pub struct RcpSender {
     stop: Time,
     /// The programs whose echoes are awaited.
     awaited: VecDeque<AwaitedProbes>,
-    /// Bytes that may be sent, and the time up to which they are counted.
-    credit: (f64, Time),
+    pacer: Pacer,
     sockets: Option<(SocketHandle, SocketHandle)>,
     /// Datagrams sent.
     pub sent: u64,
@@ -103,7 +106,7 @@ impl RcpSender {
             next_discovery: start,
             stop,
             awaited: VecDeque::new(),
-            credit: (0.0, start),
+            pacer: Pacer::new(start),
             sockets: None,
             sent: 0,
             program_bytes: 0,
@@ -119,16 +122,7 @@ impl RcpSender {
     /// Returns the sockets for datagrams and for programs.
     fn sockets(&mut self, io: &mut Io<'_>) -> (SocketHandle, SocketHandle) {
         let payload = self.payload;
-        *self.sockets.get_or_insert_with(|| {
-            let mut socket = |bytes: usize| {
-                let buffer = || PacketBuffer::new(vec![PacketMetadata::EMPTY; 64], vec![0; 64 * bytes]);
-                let mut socket = Socket::new(buffer(), buffer());
-                let bound = socket.bind(io.free_port());
-                debug_assert!(bound.is_ok(), "a fresh socket can be bound");
-                io.sockets.add(socket)
-            };
-            (socket(payload.max(64)), socket(600))
-        })
+        *self.sockets.get_or_insert_with(|| (open_socket(io, payload), open_socket(io, PROGRAM_BYTES)))
     }
 
     /// Accepts an echo, and returns the programs that update the links.
@@ -159,7 +153,7 @@ impl RcpSender {
             let bytes = datagram.len() as u64 + HEADERS;
             self.program_bytes += bytes;
             self.round_bytes += bytes;
-            self.credit.0 = (self.credit.0 - bytes as f64).max(-MAX_DEBT);
+            self.pacer.owe(bytes as f64, MAX_DEBT);
         }
     }
 
@@ -216,22 +210,17 @@ impl RcpSender {
     /// Sends the datagrams that the rate allows, and returns the time of the next one.
     fn datagrams(&mut self, io: &mut Io<'_>, handle: SocketHandle) -> Option<Time> {
         let (rate, frame) = (self.controller.rate(), self.payload as f64 + HEADERS as f64);
-        let passed_ns = io.now.since_ns(self.credit.1) as f64;
-        // A sender that could not send does not catch up.
-        self.credit = ((self.credit.0 + rate * passed_ns / 1e9).min(2.0 * frame), io.now);
+        self.pacer.earn(io.now, rate, frame);
         let socket = io.sockets.get_mut::<Socket<'_>>(handle);
         for _ in 0..MAX_AT_ONCE {
-            if self.credit.0 < frame {
+            if !self.pacer.take(frame) {
                 break;
             }
-            self.credit.0 -= frame;
             let payload = stamped(self.payload, self.flow, self.sent, io.true_now);
             let to = IpEndpoint::new(IpAddress::Ipv4(self.to.0), self.to.1);
             self.sent += u64::from(socket.send_slice(&payload, to).is_ok());
         }
-        // Less than a byte a second is nothing.
-        let wait_ns = (rate >= 1.0).then(|| ((frame - self.credit.0).max(0.0) / rate * 1e9).ceil() as u64);
-        wait_ns.map(|wait_ns| io.now.after_ns(wait_ns.max(1_000)))
+        self.pacer.next(io.now, rate, frame)
     }
 }
 

@@ -39,6 +39,15 @@ pub fn stamped(len: usize, flow: u32, number: u64, sent: Time) -> Vec<u8> {
     payload
 }
 
+/// Opens a socket at a free port, with room for 64 datagrams of this length in each direction.
+pub fn open_socket(io: &mut Io<'_>, payload: usize) -> SocketHandle {
+    let buffer = || PacketBuffer::new(vec![PacketMetadata::EMPTY; 64], vec![0; 64 * payload.max(64)]);
+    let mut socket = Socket::new(buffer(), buffer());
+    let bound = socket.bind(io.free_port());
+    debug_assert!(bound.is_ok(), "a fresh socket can be bound");
+    io.sockets.add(socket)
+}
+
 /// Sends datagrams.
 pub struct UdpSender {
     flow: u32,
@@ -78,13 +87,7 @@ impl UdpSender {
     }
 
     fn socket(&mut self, io: &mut Io<'_>) -> SocketHandle {
-        *self.socket.get_or_insert_with(|| {
-            let buffer = || PacketBuffer::new(vec![PacketMetadata::EMPTY; 64], vec![0; 64 * self.payload.max(64)]);
-            let mut socket = Socket::new(buffer(), buffer());
-            let bound = socket.bind(io.free_port());
-            debug_assert!(bound.is_ok(), "a fresh socket can be bound");
-            io.sockets.add(socket)
-        })
+        *self.socket.get_or_insert_with(|| open_socket(io, self.payload))
     }
 }
 

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use ::privileges::KeptAccess;
 use ::tpp::map::MemoryMap;
-use ::tpp::shim::{CollectedProgram, PacketFlow};
+use ::tpp::shim::{CollectedProgram, PacketFlow, WordSums};
 use anyhow::Context;
 use ports::{InterposedPorts, is_interposed};
 use serde_json::{Value, json};
@@ -21,7 +21,6 @@ use super::{memory_map, report};
 use crate::output::{Failure, Output, aligned, counted, grouped};
 use crate::{privileges, signals};
 use rules::ShimRules;
-use sums::WordSums;
 
 /// Maximum number of programs that wait to be added up and printed: about 2 MiB. Further ones are counted.
 const WAITING: usize = 4096;
@@ -73,7 +72,7 @@ pub fn run(args: &ShimArgs, output: &Output) -> Result<(), Failure> {
             "lost": counts.lost,
             "unprinted": unprinted,
             "not_executed": sums.not_executed,
-            "words": sums.json(),
+            "words": sums::json(&sums),
         });
         if args.lines { format!("{report}\n") } else { format!("{report:#}\n") }
     } else {
@@ -90,7 +89,7 @@ pub fn run(args: &ShimArgs, output: &Output) -> Result<(), Failure> {
         if args.lines {
             rows.push(["programs not printed".to_owned(), grouped(unprinted)]);
         }
-        sums.text() + &aligned(&rows, &[1])
+        sums::text(&sums) + &aligned(&rows, &[1])
     };
     output.print(&text)?;
     Ok(ended?)
@@ -188,7 +187,24 @@ fn flow_json(flow: &PacketFlow) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use ::tpp::{AccessRights, SparseMemory, Tcpu, assemble};
+    use diagnostics::{Diagnostics, SourceMap};
+
     use super::*;
+
+    /// Returns the bytes of a program after switches with these numbers executed it.
+    pub fn executed(text: &str, switches: &[u64]) -> Vec<u8> {
+        let (mut sources, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
+        let map = MemoryMap::new();
+        let program = assemble(&mut sources, "test", text, &map, &mut diagnostics).expect("it has no mistakes");
+        let mut bytes = program.packet(&[]);
+        for switch in switches {
+            let mut memory = SparseMemory::new();
+            memory.fixed(map.find("Switch:ID").expect("it exists").address, *switch);
+            Tcpu::execute(&mut bytes, &mut memory, &AccessRights::all());
+        }
+        bytes
+    }
 
     #[test]
     fn a_slow_reader_costs_lines_and_not_sums() {
@@ -196,14 +212,15 @@ mod tests {
         let map = MemoryMap::new();
         let mut sink = ProgramSink { map, sums: WordSums::default(), lines: Some(sender), unprinted: 0 };
         let add = |sink: &mut ProgramSink| {
-            (0..10).for_each(|_| sink.add(CollectedProgram { flow: None, bytes: sums::tests::executed(&[5, 6]) }));
+            (0..10)
+                .for_each(|_| sink.add(CollectedProgram { flow: None, bytes: executed("PUSH [Switch:ID]", &[5, 6]) }));
         };
         add(&mut sink);
         assert_eq!((sink.unprinted, receiver.try_iter().count()), (7, 3));
         drop(receiver);
         add(&mut sink);
         assert_eq!(sink.unprinted, 17);
-        let programs: Vec<_> = sink.sums.json().iter().map(|word| word["programs"].clone()).collect();
+        let programs: Vec<_> = sums::json(&sink.sums).iter().map(|word| word["programs"].clone()).collect();
         assert_eq!(programs, [20, 20]);
     }
 }

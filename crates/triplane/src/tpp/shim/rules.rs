@@ -101,7 +101,14 @@ impl ShimRules {
 
     /// Returns the rules as JSON.
     pub fn json(&self, shim: &Shim) -> Vec<Value> {
-        let rule = |(text, FilterCounts { matched, inserted, too_long }): (&str, FilterCounts)| json!({ "rule": text, "matched": matched, "inserted": inserted, "too_long": too_long });
+        let rule = |(text, counts): (&str, FilterCounts)| {
+            json!({
+                "rule": text,
+                "matched": counts.matched,
+                "inserted": counts.inserted,
+                "too_long": counts.too_long,
+            })
+        };
         self.counts(shim).map(rule).collect()
     }
 }
@@ -133,11 +140,7 @@ fn rules_of(path: &Path, output: &Output) -> Result<Vec<(String, InsertionRule)>
             Err(mistake) => diagnostics.push(Diagnostic::error("invalid-rule", span, mistake.to_string())),
         }
     }
-    output.diagnostics(&sources, &diagnostics);
-    match diagnostics.error_count() {
-        0 => Ok(rules),
-        count => Err(Failure::Input(counted(count, "error", "errors"))),
-    }
+    without_errors(&sources, &diagnostics, output).map(|()| rules)
 }
 
 /// The programs that were read, by file.
@@ -184,9 +187,14 @@ fn policy_of(path: &Path, map: &MemoryMap, output: &Output) -> Result<AccessPoli
     let text = load::read(path, MAX_TEXT_BYTES)?;
     let (mut sources, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
     let policy = AccessPolicy::parse(&mut sources, &path.display().to_string(), &text, map, &mut diagnostics);
-    output.diagnostics(&sources, &diagnostics);
+    without_errors(&sources, &diagnostics, output).map(|()| policy)
+}
+
+/// Prints what was found, and fails if it has errors.
+fn without_errors(sources: &SourceMap, diagnostics: &Diagnostics, output: &Output) -> Result<(), Failure> {
+    output.diagnostics(sources, diagnostics);
     match diagnostics.error_count() {
-        0 => Ok(policy),
+        0 => Ok(()),
         count => Err(Failure::Input(counted(count, "error", "errors"))),
     }
 }

@@ -1,0 +1,215 @@
+//! Adds up the words of collected programs by hop.
+
+use std::collections::HashMap;
+
+use wire::tpp::{HEADER_LEN, INSTRUCTION_LEN, MAX_INSTRUCTIONS, Packet, WordSize};
+
+use super::CollectedProgram;
+use crate::asm::TinyProgram;
+use crate::map::MemoryMap;
+
+/// Maximum number of layouts that are kept. Switches decide on hop, stack pointer and status, and so on their number.
+const LAYOUTS: usize = 1024;
+
+/// All of a program that decides on the places of its words: the header without checksum and payload, and the
+/// instructions.
+type LayoutKey = [u8; 8 + MAX_INSTRUCTIONS * INSTRUCTION_LEN];
+
+/// Place and name of a word in memory.
+#[derive(Clone, Debug)]
+struct WordPlace {
+    /// Index of the sum.
+    sum: usize,
+    offset: usize,
+    /// Whether a word of ones is one that no switch wrote.
+    may_be_absent: bool,
+}
+
+/// The values of a word at a hop.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WordSum {
+    /// Application of the programs.
+    pub application: u16,
+    /// Number of switches before this one.
+    pub hop: usize,
+    /// Name of the word.
+    pub name: String,
+    /// Number of values; 0 if every switch lacked the statistic.
+    pub count: u64,
+    /// The least value.
+    pub least: u32,
+    /// The greatest value.
+    pub most: u32,
+    /// Sum of the values.
+    pub sum: u64,
+}
+
+/// The sums of words, by application, hop and name. Only the programs of rules are added, so their number is bounded.
+#[derive(Debug, Default)]
+pub struct WordSums {
+    sums: Vec<WordSum>,
+    layouts: HashMap<LayoutKey, Vec<WordPlace>>,
+    /// Programs that no switch executed.
+    pub not_executed: u64,
+    /// Programs whose words have no hop.
+    pub unnamed: u64,
+}
+
+impl WordSums {
+    /// Adds the words of a program.
+    pub fn add(&mut self, collected: &CollectedProgram, map: &MemoryMap) {
+        let Ok(packet) = Packet::new_checked(&collected.bytes[..]) else { return };
+        if packet.hop() <= 0 {
+            self.not_executed += 1;
+            return;
+        }
+        let key = layout_key(&collected.bytes, packet.instruction_count());
+        if !self.layouts.contains_key(&key) {
+            if self.layouts.len() == LAYOUTS {
+                self.layouts.clear();
+            }
+            let layout = self.layout(&collected.program(), map);
+            self.layouts.insert(key, layout);
+        }
+        let layout = &self.layouts[&key];
+        self.unnamed += u64::from(layout.is_empty());
+        let (memory, wide) = (packet.memory(), packet.word_size() == WordSize::Bits32);
+        for place in layout {
+            let value = match memory[place.offset..] {
+                [a, b, c, d, ..] if wide => u32::from_be_bytes([a, b, c, d]),
+                [a, b, ..] => u32::from(u16::from_be_bytes([a, b])),
+                _ => continue,
+            };
+            if place.may_be_absent && value == if wide { u32::MAX } else { 0xffff } {
+                continue;
+            }
+            let sum = &mut self.sums[place.sum];
+            (sum.least, sum.most) = (sum.least.min(value), sum.most.max(value));
+            (sum.count, sum.sum) = (sum.count + 1, sum.sum.saturating_add(value.into()));
+        }
+    }
+
+    /// Returns the places of a program's words, and adds sums for those that are new. Words that contain their own
+    /// index show where they are, and words of ones show which of them count as absent.
+    fn layout(&mut self, program: &TinyProgram, map: &MemoryMap) -> Vec<WordPlace> {
+        let word = program.repr.word_size.bytes();
+        let (mut numbered, mut marked) = (program.clone(), program.clone());
+        for (index, bytes) in numbered.memory.chunks_exact_mut(word).enumerate() {
+            bytes.fill(0);
+            bytes[word - 1] = index as u8;
+        }
+        marked.memory.fill(0xff);
+        let (numbered, marked) = (numbered.words_by_hop(map), marked.words_or_absent(map));
+        let mut layout = Vec::new();
+        for (hop, (words, marks)) in numbered.into_iter().zip(marks_of(marked)).enumerate() {
+            for ((name, index), may_be_absent) in words.into_iter().zip(marks) {
+                let sum = self.sum_of(program.repr.application, hop, name);
+                layout.push(WordPlace { sum, offset: index as usize * word, may_be_absent });
+            }
+        }
+        layout
+    }
+
+    /// Returns the index of a sum.
+    fn sum_of(&mut self, application: u16, hop: usize, name: String) -> usize {
+        let is = |sum: &WordSum| (sum.application, sum.hop) == (application, hop) && sum.name == name;
+        self.sums.iter().position(is).unwrap_or_else(|| {
+            self.sums.push(WordSum { application, hop, name, count: 0, least: u32::MAX, most: 0, sum: 0 });
+            self.sums.len() - 1
+        })
+    }
+
+    /// Returns the sums by application and hop, in the order of the program.
+    pub fn ordered(&self) -> Vec<&WordSum> {
+        let mut sums: Vec<&WordSum> = self.sums.iter().collect();
+        sums.sort_by_key(|sum| (sum.application, sum.hop));
+        sums
+    }
+}
+
+/// Returns which words of each hop have no value.
+fn marks_of(hops: Vec<Vec<(String, Option<u32>)>>) -> impl Iterator<Item = Vec<bool>> {
+    hops.into_iter().map(|words| words.into_iter().map(|(_, value)| value.is_none()).collect())
+}
+
+fn layout_key(bytes: &[u8], instructions: usize) -> LayoutKey {
+    let mut key = [0; size_of::<LayoutKey>()];
+    key[..6].copy_from_slice(&bytes[..6]);
+    let rest = &bytes[HEADER_LEN - 2..HEADER_LEN + instructions * INSTRUCTION_LEN];
+    key[6..6 + rest.len()].copy_from_slice(rest);
+    key
+}
+
+#[cfg(test)]
+mod tests {
+    use diagnostics::{Diagnostics, SourceMap};
+
+    use super::*;
+    use crate::asm::assemble;
+    use crate::tcpu::{AccessRights, SparseMemory, Tcpu};
+
+    fn assembled(text: &str) -> TinyProgram {
+        let (mut sources, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
+        let program = assemble(&mut sources, "test", text, &MemoryMap::new(), &mut diagnostics);
+        let mut program = program.expect("it has no mistakes");
+        program.mark_absent();
+        program
+    }
+
+    /// Returns the bytes of a program after switches with these numbers executed it. They have no queues.
+    fn execute(program: &TinyProgram, switches: &[u64]) -> Vec<u8> {
+        let (map, mut bytes) = (MemoryMap::new(), program.packet(&[]));
+        for switch in switches {
+            let mut memory = SparseMemory::new();
+            memory.fixed(map.find("Switch:ID").expect("it exists").address, *switch);
+            Tcpu::execute(&mut bytes, &mut memory, &AccessRights::all());
+        }
+        bytes
+    }
+
+    #[test]
+    fn sums_are_those_of_the_decoded_words() {
+        let map = MemoryMap::new();
+        for text in [
+            "PUSH [Switch:ID]\nPUSH [Queue:QueueOccupancy]",
+            ".word 16\n.hops 4\nPUSH [Queue:QueueOccupancy]\nPUSH [Switch:ID]",
+            ".mode hop\n.hops 3\nLOAD [Switch:ID], [Packet:hop[1]]\nPUSH [Queue:QueueOccupancy]",
+            ".memory 9, 9\n.sp 8\nPUSH [Switch:ID]\nMAX [Switch:ID], [Packet:0]",
+        ] {
+            let program = assembled(text);
+            let mut sums = WordSums::default();
+            let mut expected: Vec<(usize, String, u64, u64)> = Vec::new();
+            for switches in [&[7, 9][..], &[8], &[1, 2, 3], &[0xffff, 0xffff_ffff], &[7, 1]] {
+                let bytes = execute(&program, switches);
+                let collected = CollectedProgram { flow: None, bytes };
+                sums.add(&collected, &map);
+                let hops = collected.program().words_or_absent(&map).into_iter().enumerate();
+                for (hop, (name, value)) in hops.flat_map(|(hop, words)| words.into_iter().map(move |word| (hop, word)))
+                {
+                    let is = |row: &&mut (usize, String, u64, u64)| row.0 == hop && row.1 == name;
+                    if expected.iter_mut().find(is).is_none() {
+                        expected.push((hop, name.clone(), 0, 0));
+                    }
+                    let row = expected.iter_mut().find(is).expect("it was added");
+                    (row.2, row.3) = (row.2 + u64::from(value.is_some()), row.3 + u64::from(value.unwrap_or(0)));
+                }
+            }
+            expected.sort_by_key(|row| row.0);
+            let found: Vec<_> =
+                sums.ordered().iter().map(|sum| (sum.hop, sum.name.clone(), sum.count, sum.sum)).collect();
+            assert_eq!(found, expected, "{text}");
+            assert!(found.iter().any(|row| row.2 > 0), "{text}");
+        }
+    }
+
+    #[test]
+    fn programs_without_words_are_counted() {
+        let (map, mut sums) = (MemoryMap::new(), WordSums::default());
+        let pushes = assembled("PUSH [Switch:ID]");
+        let other = assembled("CEXEC [Switch:ID], 0xffffffff, 4\nPUSH [Switch:ID]");
+        for bytes in [execute(&pushes, &[]), execute(&other, &[4, 5])] {
+            sums.add(&CollectedProgram { flow: None, bytes }, &map);
+        }
+        assert_eq!((sums.not_executed, sums.unnamed, sums.ordered().len()), (1, 1, 0));
+    }
+}
