@@ -402,8 +402,8 @@ impl RegionLayout {
         self.scratch_bytes * self.options.cpus
     }
 
-    /// Returns the number of bytes in front of the gate: the clock, and what packets change before their commit, such as
-    /// the lock.
+    /// Returns the number of bytes in front of the gate: the clock, and what packets change before their commit, such
+    /// as the lock.
     pub fn private_bytes(&self) -> u32 {
         self.gate
     }

@@ -41,7 +41,8 @@ impl Pacer {
         self.credit = (self.credit - bytes).max(-max_debt);
     }
 
-    /// Returns the time at which the rate allows a frame, a microsecond from now at least; `None` below a byte a second.
+    /// Returns the time at which the rate allows a frame, a microsecond from now at least; `None` below a byte a
+    /// second.
     pub fn next(&self, now: Time, rate: f64, frame: f64) -> Option<Time> {
         let wait_ns = ((frame - self.credit).max(0.0) / rate * 1e9).ceil() as u64;
         (rate >= 1.0).then(|| now.after_ns(wait_ns.max(1_000)))
