@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod executor;
+mod queue;
 mod relay;
 mod report;
 
@@ -23,6 +24,7 @@ use tpp::probe::{Echo, Prober, RefusedEchoes};
 use wire::tpp::UDP_PORT;
 
 pub use executor::{ExecutorSockets, MAX_ADDRESSES};
+pub use queue::ProgramQueue;
 pub use relay::{RelayCounts, ShimRelay};
 pub use report::ReportSocket;
 

@@ -4,9 +4,6 @@ mod rules;
 mod sums;
 
 use std::hash::{BuildHasher, RandomState};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
 
 use ::privileges::KeptAccess;
 use ::tpp::map::MemoryMap;
@@ -14,7 +11,7 @@ use ::tpp::shim::{CollectedProgram, PacketFlow, WordSums};
 use anyhow::Context;
 use ports::{InterposedPorts, is_interposed};
 use serde_json::{Value, json};
-use tpp_host::ShimRelay;
+use tpp_host::{ProgramQueue, ShimRelay};
 
 use super::args::ShimArgs;
 use super::{memory_map, report};
@@ -22,7 +19,7 @@ use crate::output::{Failure, Output, aligned, counted, grouped};
 use crate::{privileges, signals};
 use rules::ShimRules;
 
-/// Maximum number of programs that wait to be added up and printed: about 2 MiB. Further ones are counted.
+/// Maximum number of programs that wait to be printed: about 2 MiB. Further ones are counted.
 const WAITING: usize = 4096;
 
 /// Runs the shim until Ctrl-C.
@@ -36,15 +33,12 @@ pub fn run(args: &ShimArgs, output: &Output) -> Result<(), Failure> {
     let mut relay = ShimRelay::new(Box::new(host), Box::new(wire), is_interposed, shim, seed);
     privileges::restrict(&KeptAccess::default(), args.show_privileges, output)?;
     let stop = signals::stop_on_signals()?;
-    let mut programs = ProgramSink { map: map.clone(), sums: WordSums::default(), lines: None, unprinted: 0 };
-    let mut printing = None;
+    let mut programs = ProgramSink { map: map.clone(), sums: WordSums::default(), lines: None };
     if args.lines {
-        let (sender, receiver) = sync_channel(WAITING);
-        programs.lines = Some(sender);
         let printer = LinePrinter { map, output: *output, json: args.json };
         // The thread starts without privileges.
-        let thread = thread::Builder::new().name("printer".to_owned());
-        printing = Some(thread.spawn(move || printer.print(&receiver)).context("cannot start a thread")?);
+        let lines = ProgramQueue::start(WAITING, move |collected| printer.print(&collected));
+        programs.lines = Some(lines.context("cannot start a thread")?);
     }
     output.note(&format!(
         "the IPv4 packets of {} pass through {} ({}, MTU {mtu}); press Ctrl-C to stop",
@@ -56,10 +50,9 @@ pub fn run(args: &ShimArgs, output: &Output) -> Result<(), Failure> {
     // The host's packets leave through the interface again, before anything waits for a reader of the output.
     drop(hidden);
     let (shim, counts) = relay.close();
-    // This also ends the printer, after the lines that it has.
-    let ProgramSink { sums, unprinted, lines, .. } = programs;
-    drop(lines);
-    if printing.is_some_and(|printer| !ends_soon(&printer)) {
+    let ProgramSink { sums, lines, .. } = programs;
+    let unprinted = lines.as_ref().map_or(0, ProgramQueue::refused);
+    if lines.is_some_and(|lines| !lines.end()) {
         output.note("nobody reads the output any more: the sums are not printed");
         return Ok(ended?);
     }
@@ -95,18 +88,6 @@ pub fn run(args: &ShimArgs, output: &Output) -> Result<(), Failure> {
     Ok(ended?)
 }
 
-/// Whether a thread ends within two seconds.
-fn ends_soon(thread: &JoinHandle<()>) -> bool {
-    let deadline = Instant::now() + Duration::from_secs(2);
-    while !thread.is_finished() {
-        if Instant::now() >= deadline {
-            return false;
-        }
-        thread::sleep(Duration::from_millis(5));
-    }
-    true
-}
-
 fn received_json(shim: &::tpp::shim::Shim) -> Value {
     let counts = shim.receipt_counts();
     json!({
@@ -121,21 +102,19 @@ fn received_json(shim: &::tpp::shim::Shim) -> Value {
 struct ProgramSink {
     map: MemoryMap,
     sums: WordSums,
-    lines: Option<SyncSender<CollectedProgram>>,
-    /// Programs for which the printer had no room.
-    unprinted: u64,
+    lines: Option<ProgramQueue>,
 }
 
 impl ProgramSink {
     fn add(&mut self, program: CollectedProgram) {
         self.sums.add(&program, &self.map);
-        if let Some(lines) = &self.lines {
-            self.unprinted += u64::from(lines.try_send(program).is_err());
+        if let Some(lines) = &mut self.lines {
+            lines.push(program);
         }
     }
 }
 
-/// Prints programs in a thread of its own.
+/// Prints programs.
 struct LinePrinter {
     map: MemoryMap,
     output: Output,
@@ -143,13 +122,9 @@ struct LinePrinter {
 }
 
 impl LinePrinter {
-    /// Prints programs until nobody sends or reads them any more.
-    fn print(self, programs: &Receiver<CollectedProgram>) {
-        for collected in programs {
-            if self.output.print(&self.line(&collected)).is_err() {
-                return;
-            }
-        }
+    /// Prints a program. Returns false if nobody reads the output any more.
+    fn print(&self, collected: &CollectedProgram) -> bool {
+        self.output.print(&self.line(collected)).is_ok()
     }
 
     fn line(&self, collected: &CollectedProgram) -> String {
@@ -208,18 +183,17 @@ mod tests {
 
     #[test]
     fn a_slow_reader_costs_lines_and_not_sums() {
-        let (sender, receiver) = sync_channel(3);
-        let map = MemoryMap::new();
-        let mut sink = ProgramSink { map, sums: WordSums::default(), lines: Some(sender), unprinted: 0 };
-        let add = |sink: &mut ProgramSink| {
-            (0..10)
-                .for_each(|_| sink.add(CollectedProgram { flow: None, bytes: executed("PUSH [Switch:ID]", &[5, 6]) }));
-        };
-        add(&mut sink);
-        assert_eq!((sink.unprinted, receiver.try_iter().count()), (7, 3));
-        drop(receiver);
-        add(&mut sink);
-        assert_eq!(sink.unprinted, 17);
+        let (permit, permits) = std::sync::mpsc::channel::<()>();
+        // The consumer waits until the sender is gone.
+        let lines = ProgramQueue::start(3, move |_| permits.recv().is_ok()).expect("there is a thread");
+        let mut sink = ProgramSink { map: MemoryMap::new(), sums: WordSums::default(), lines: Some(lines) };
+        (0..20).for_each(|_| {
+            sink.add(CollectedProgram { flow: None, bytes: executed("PUSH [Switch:ID]", &[5, 6]) });
+        });
+        let lines = sink.lines.expect("it prints lines");
+        assert!((16..=17).contains(&lines.refused()), "{}", lines.refused());
+        drop(permit);
+        assert!(lines.end());
         let programs: Vec<_> = sums::json(&sink.sums).iter().map(|word| word["programs"].clone()).collect();
         assert_eq!(programs, [20, 20]);
     }
