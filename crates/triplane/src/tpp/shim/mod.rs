@@ -182,17 +182,15 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_reader_costs_lines_and_not_sums() {
-        let (permit, permits) = std::sync::mpsc::channel::<()>();
-        // The consumer waits until the sender is gone.
-        let lines = ProgramQueue::start(3, move |_| permits.recv().is_ok()).expect("there is a thread");
+    fn an_ended_reader_costs_lines_and_not_sums() {
+        let lines = ProgramQueue::start(3, |_| false).expect("there is a thread");
         let mut sink = ProgramSink { map: MemoryMap::new(), sums: WordSums::default(), lines: Some(lines) };
         (0..20).for_each(|_| {
             sink.add(CollectedProgram { flow: None, bytes: executed("PUSH [Switch:ID]", &[5, 6]) });
         });
         let lines = sink.lines.expect("it prints lines");
-        assert!((16..=17).contains(&lines.refused()), "{}", lines.refused());
-        drop(permit);
+        // One was consumed, and three may have waited.
+        assert!((16..=19).contains(&lines.refused()), "{}", lines.refused());
         assert!(lines.end());
         let programs: Vec<_> = sums::json(&sink.sums).iter().map(|word| word["programs"].clone()).collect();
         assert_eq!(programs, [20, 20]);
