@@ -41,6 +41,7 @@ Targets:
   rules      rule files of packet subscriptions, mutated: tables hold against what the rules say
   rdma       frames of RoCEv2, mutated, against a requester and a responder
   tpp        tiny packet programs, as bytes and as text: two processors agree, text round-trips; nodes of INT
+  executor   requests that execute programs, over networks that lose and damage packets: each ends once, in time
 
 Options:
   --seed N        Where the random numbers begin [default: from the clock; printed at the end]

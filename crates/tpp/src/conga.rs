@@ -38,6 +38,12 @@ use programs::{LinkWords, SAMPLED};
 /// Maximum time between two samples whose byte counts are compared. The 32-bit counters wrap.
 pub const LONGEST_INTERVAL_NS: u64 = 1_000_000_000;
 
+/// Discoveries of a path that are sent at the interval of samples. Those after them are rarer, each by a factor of two.
+const FAST_DISCOVERIES: u32 = 10;
+
+/// Longest time between two discoveries of a path, unless the interval of samples is longer.
+pub const LONGEST_DISCOVERY_NS: u64 = 1_000_000_000;
+
 /// Greatest plausible load of a link. A counter that started again may show more.
 const PLAUSIBLE_LOAD: f64 = 1.5;
 
@@ -87,7 +93,7 @@ pub struct CongaCounts {
     pub changed_paths: u64,
     /// Flowlets.
     pub flowlets: u64,
-    /// Flowlets that took another path than the one before of their flow.
+    /// Flowlets that took other links than the one before of their flow. Paths with the same links are one path.
     pub moves: u64,
 }
 
@@ -140,6 +146,8 @@ struct SampledPath {
     /// Number of switches; 0 while the path is unknown.
     hops: usize,
     links: Vec<PathLink>,
+    /// Discoveries that were sent since the path became unknown.
+    discoveries: u32,
     /// Time of the latest sample, in nanoseconds.
     sampled_ns: Option<u64>,
     /// What the sender sent on it.
@@ -204,8 +212,20 @@ impl CongaBalancer {
                 path.own.sample_sent(now_ns, self.settings.smoothing_ns);
                 self.programs.sample(path.links.len())
             }
-            _ => self.programs.discovery(),
+            unknown => {
+                unknown.into_iter().for_each(|path| path.discoveries = path.discoveries.saturating_add(1));
+                self.programs.discovery()
+            }
         }
+    }
+
+    /// Returns the time from the program that was just sent on a path to the next one, if the samples of a path are
+    /// sent every `interval_ns` nanoseconds. It grows while the path stays unknown: its switches may execute no
+    /// programs.
+    pub fn wait_ns(&self, path: usize, interval_ns: u64) -> u64 {
+        let doublings = self.paths.get(path).map_or(0, |path| path.discoveries.saturating_sub(FAST_DISCOVERIES));
+        let wait_ns = interval_ns.saturating_mul(1 << doublings.min(32));
+        wait_ns.min(LONGEST_DISCOVERY_NS.max(interval_ns))
     }
 
     /// Accepts the echo of a program that was sent on a path `rtt_ns` nanoseconds before. Returns whether the next
@@ -221,6 +241,7 @@ impl CongaBalancer {
             *known = SampledPath {
                 hops,
                 links: links.into_iter().map(link).collect(),
+                discoveries: 0,
                 sampled_ns: None,
                 own: known.own.clone(),
             };
@@ -249,6 +270,12 @@ impl CongaBalancer {
         false
     }
 
+    /// Whether two numbers are the same path, as far as it is known.
+    fn is_same(&self, one: usize, other: usize) -> bool {
+        let is_known = |path: usize| self.paths.get(path).is_some_and(|path| path.hops > 0);
+        one == other || is_known(one) && is_known(other) && self.links(one).eq(self.links(other))
+    }
+
     /// Returns the path of a packet of a flow, a frame of `bytes` bytes.
     pub fn choose(&mut self, flow: u64, bytes: u64, now_ns: u64) -> usize {
         let last = self.flowlets.last(flow);
@@ -266,7 +293,7 @@ impl CongaBalancer {
             }
         };
         self.counts.flowlets += u64::from(kept.is_none());
-        self.counts.moves += u64::from(last.is_some_and(|last| last.path != path));
+        self.counts.moves += u64::from(last.is_some_and(|last| !self.is_same(last.path, path)));
         self.flowlets.sent(flow, path, now_ns);
         self.paths[path].own.sent(bytes, now_ns, self.settings.smoothing_ns);
         path

@@ -32,8 +32,9 @@ pub fn text<S: PacketSwitch>(
             text.push_str(&format!("port {id} ({name}): {count} {what}\n"));
         }
     }
-    if let Some(line) = tiny_counts(report).line() {
-        text.push_str(&format!("\n{line}\n"));
+    let lines = tiny_counts(report).lines();
+    if !lines.is_empty() {
+        text.push_str(&format!("\n{}\n", lines.join("\n")));
     }
     for (kind, count) in notifications {
         let notifications = if *count == 1 { "notification" } else { "notifications" };
@@ -78,7 +79,7 @@ pub fn json(report: &RunReport<Switch>, notifications: &BTreeMap<String, u64>, s
     let summary = json!({
         "seconds": seconds, "ports": ports, "drops": drops, "messages": notifications,
         "counters": report.switch.registry().to_json(), "kernel": kernel::summary_json(report),
-        "tiny_programs": tiny_counts(report).json(),
+        "tiny_programs": tiny_counts(report).json(), "int": tiny_counts(report).int_json(),
     });
     format!("{summary:#}\n")
 }

@@ -12,7 +12,7 @@ use tpp_host::ReportSocket;
 use v1model::{EXECUTIONS_PER_SECOND, INT_MTU, IntSettings, TinySettings};
 use wire::int::Marker;
 
-use crate::output::Failure;
+use crate::output::{Failure, Output};
 
 /// Tiny packet programs and INT.
 #[derive(Args, Clone, Debug)]
@@ -44,12 +44,50 @@ pub struct TelemetryArgs {
     pub int_sink: Vec<u16>,
 
     /// Maximum length of an IP packet with the metadata of this switch, in bytes. Longer ones are marked instead.
-    #[arg(long, value_name = "BYTES", requires = "int", default_value_t = INT_MTU)]
+    #[arg(long, value_name = "BYTES", requires = "int", default_value_t = INT_MTU, value_parser = int_mtu)]
     pub int_mtu: u16,
 
+    /// Maximum number of packets a second, for packets with INT that arrived on the same port, that get metadata or are
+    /// reported. Others are forwarded without.
+    #[arg(long, value_name = "COUNT", requires = "int", default_value_t = EXECUTIONS_PER_SECOND,
+          value_parser = clap::value_parser!(u32).range(1..))]
+    pub int_limit: u32,
+
     /// Send the reports of --int-sink to a collector, as UDP datagrams (Telemetry Report 2.0).
-    #[arg(long, value_name = "ADDRESS:PORT", requires = "int_sink")]
+    #[arg(long, value_name = "ADDRESS:PORT", requires = "int_sink", value_parser = collector)]
     pub int_report: Option<SocketAddr>,
+}
+
+/// Least MTU of IPv4 (RFC 791), in bytes: shorter packets have no room for metadata.
+const LEAST_MTU: u16 = 68;
+
+/// Parses the MTU of packets with INT.
+fn int_mtu(text: &str) -> Result<u16, String> {
+    text.parse().ok().filter(|mtu| *mtu >= LEAST_MTU).ok_or_else(|| {
+        format!(
+            "expected bytes from {LEAST_MTU} to 65535, the least MTU of the links behind the ports, such as {INT_MTU}: no \
+             packet would get metadata with less"
+        )
+    })
+}
+
+/// Parses the address of a collector.
+fn collector(text: &str) -> Result<SocketAddr, String> {
+    let expected = "expected an IP address and a UDP port, such as 192.0.2.9:32766 or [2001:db8::9]:32766";
+    let port = text.rsplit_once(':').map_or("32766", |(_, port)| port);
+    // Addresses of IPv6 have brackets, and more colons.
+    let is_name = text.contains(char::is_alphabetic) && text.matches(':').count() < 2 && !text.starts_with('[');
+    let address: Result<SocketAddr, _> = text.parse();
+    match address {
+        Ok(address) if address.port() == 0 || address.ip().is_unspecified() => {
+            Err(format!("{expected}; no collector receives at {address}"))
+        }
+        Ok(address) => Ok(address),
+        Err(_) if is_name => {
+            Err(format!("{expected}; names are not resolved: `getent hosts NAME` prints an address for ADDRESS:{port}"))
+        }
+        Err(_) => Err(expected.to_owned()),
+    }
 }
 
 impl Default for TelemetryArgs {
@@ -63,6 +101,7 @@ impl Default for TelemetryArgs {
             int_marker: Marker::default(),
             int_sink: Vec::new(),
             int_mtu: INT_MTU,
+            int_limit: EXECUTIONS_PER_SECOND,
             int_report: None,
         }
     }
@@ -78,7 +117,13 @@ impl TelemetryArgs {
     /// Returns the settings of INT.
     pub fn int(&self) -> Option<IntSettings> {
         let sinks: BTreeSet<_> = self.int_sink.iter().map(|port| PortId(u32::from(*port))).collect();
-        self.int.map(|number| IntSettings { mtu: self.int_mtu, sinks, ..IntSettings::new(number, self.int_marker) })
+        let (mtu, packets_per_second) = (self.int_mtu, self.int_limit);
+        self.int.map(|number| IntSettings {
+            mtu,
+            packets_per_second,
+            sinks,
+            ..IntSettings::new(number, self.int_marker)
+        })
     }
 
     /// Refuses numbers and ports that contradict each other.
@@ -91,8 +136,22 @@ impl TelemetryArgs {
         }
         let is_missing = |port: &&u16| !specs.iter().any(|spec| spec.number == **port);
         match self.int_sink.iter().find(is_missing) {
-            Some(port) => Err(Failure::Usage(format!("--int-sink names port {port}, which no --port has"))),
+            Some(port) => {
+                let ports: Vec<String> = specs.iter().map(|spec| spec.number.to_string()).collect();
+                let known = ports.join(", ");
+                Err(Failure::Usage(format!("--int-sink names port {port}, which no --port has; the ports are {known}")))
+            }
             None => Ok(()),
+        }
+    }
+
+    /// Notes that nobody receives the reports of sinks. `has_log` says that notifications are written to a file.
+    pub fn note_lost_reports(&self, has_log: bool, output: &Output) {
+        if !self.int_sink.is_empty() && self.int_report.is_none() && !has_log {
+            output.note(
+                "--int-sink removes INT from packets, and nobody receives its reports: add --int-report ADDRESS:PORT or \
+                 --notifications FILE",
+            );
         }
     }
 

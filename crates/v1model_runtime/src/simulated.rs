@@ -81,6 +81,12 @@ impl<S: PacketSwitch> Element for Simulated<S> {
         &self.reports
     }
 
+    fn tiny_counters(&self) -> Vec<(String, u64)> {
+        let is_tiny =
+            |name: &str| name.starts_with("port.") && [".tpp.", ".int."].iter().any(|part| name.contains(part));
+        self.switch.registry().iter().filter(|(name, value)| *value > 0 && is_tiny(name)).collect()
+    }
+
     fn as_any(&mut self) -> &mut dyn Any {
         self
     }

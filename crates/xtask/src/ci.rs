@@ -35,7 +35,8 @@ Environment:
 ";
 
 /// The fuzz targets of the `fuzz` package.
-const FUZZ_TARGETS: [&str; 9] = ["frontend", "ir", "packets", "entries", "pcap", "p4runtime", "rules", "rdma", "tpp"];
+const FUZZ_TARGETS: [&str; 10] =
+    ["frontend", "ir", "packets", "entries", "pcap", "p4runtime", "rules", "rdma", "tpp", "executor"];
 
 const STEPS: [&str; 11] =
     ["fmt", "tidy", "clippy", "features", "test", "seeds", "doc", "build", "demo", "oracle", "fuzz"];

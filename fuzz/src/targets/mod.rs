@@ -1,6 +1,7 @@
 //! Fuzz targets. Each makes inputs and checks the properties that must hold for every input.
 
 mod entries;
+mod executor;
 mod frontend;
 mod int;
 mod ir;
@@ -20,7 +21,8 @@ use diagnostics::{Diagnostics, SourceMap};
 use crate::random::Random;
 
 /// The names of all targets.
-pub const NAMES: [&str; 9] = ["frontend", "ir", "packets", "entries", "pcap", "p4runtime", "rules", "rdma", "tpp"];
+pub const NAMES: [&str; 10] =
+    ["frontend", "ir", "packets", "entries", "pcap", "p4runtime", "rules", "rdma", "tpp", "executor"];
 
 /// A target.
 pub trait FuzzTarget {
@@ -52,6 +54,7 @@ pub fn open(name: &str) -> Box<dyn FuzzTarget> {
         "rules" => Box::new(rules::Rules::new()),
         "rdma" => Box::new(rdma::Frames::new()),
         "tpp" => Box::new(tpp::TinyPrograms::new()),
+        "executor" => Box::new(executor::Requests::new()),
         other => unreachable!("`{other}` is listed and not implemented"),
     }
 }

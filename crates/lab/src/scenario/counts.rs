@@ -53,9 +53,10 @@ impl LinkCardinality {
 }
 
 impl CountResult {
-    /// Returns the largest deviation of all links and periods; NaN if there is none.
-    pub fn deviation(&self) -> f64 {
-        self.links.iter().filter_map(|link| link.deviation(self.bits)).fold(f64::NAN, f64::max)
+    /// Returns the largest deviation of all links and periods, and the link where it is; `None` if there is none.
+    pub fn deviation(&self) -> Option<(&LinkCardinality, f64)> {
+        let all = self.links.iter().filter_map(|link| Some((link, link.deviation(self.bits)?)));
+        all.max_by(|one, other| one.1.total_cmp(&other.1))
     }
 }
 

@@ -4,7 +4,7 @@ use diagnostics::Span;
 use switch::Time;
 use toml::de::{DeTable, DeValue};
 
-use super::{CountResult, PathPolicy, Results, Scenario};
+use super::{CountResult, PathPolicy, Results, Scenario, switch_names};
 use crate::read::document::{self, Reader};
 use crate::topology::{Delay, End, Rate, Topology};
 
@@ -313,8 +313,13 @@ fn value(what: &Quantity, topology: &Topology, results: &Results) -> (String, f6
         }
         Quantity::Deviation(traffic) => {
             let minion = results.traffic[*traffic].minion.as_ref();
-            let deviation = minion.and_then(|minion| minion.counts.as_ref()).map_or(f64::NAN, CountResult::deviation);
-            (named("the largest error of an estimate in standard errors", *traffic), deviation)
+            let largest = minion.and_then(|minion| minion.counts.as_ref()).and_then(CountResult::deviation);
+            let at = largest.map_or_else(String::new, |(link, _)| {
+                let (switch, number) = (switch_names(&[link.link.switch], topology), link.period + 1);
+                format!(" (at {switch}:{}, period {number})", link.link.port)
+            });
+            let what = named("the largest error of an estimate in standard errors", *traffic) + &at;
+            (what, largest.map_or(f64::NAN, |(_, deviation)| deviation))
         }
         Quantity::Frames(end) => (at("the frames sent", *end), frames(*end)),
         Quantity::Carried(end) => {

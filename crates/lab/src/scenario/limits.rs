@@ -10,7 +10,10 @@ use super::{Scenario, Traffic, TrafficKind};
 use crate::read::document::Reader;
 use crate::routes::ShortestPaths;
 use crate::sim::traffic::Balancing;
-use crate::topology::{Delay, MAX_BYTES_ON_LINK, Topology};
+use crate::topology::{Delay, Link, MAX_BYTES_ON_LINK, Node, Topology};
+
+/// Bytes of a frame in front of its IP packet.
+const ETHERNET_HEADER: u32 = 14;
 
 /// Maximum number of queue samples: about 400 MB.
 const MAX_SAMPLES: u64 = 10_000_000;
@@ -188,6 +191,31 @@ impl Reader<'_> {
         }
     }
 
+    /// Reports datagrams that no host can send, as hosts do not fragment packets.
+    fn datagrams(&mut self, scenario: &Scenario, topology: &Topology) {
+        for traffic in &scenario.traffic {
+            let (TrafficKind::Udp { size, .. } | TrafficKind::Rcp { size, .. } | TrafficKind::Conga { size, .. }) =
+                traffic.kind
+            else {
+                continue;
+            };
+            let packet = size - ETHERNET_HEADER;
+            let mtu = |host: usize| {
+                let at_host = |link: &&Link| link.ends.iter().any(|end| end.node == Node::Host(host));
+                topology.links.iter().find(at_host).map(|link| (host, link.shape.mtu))
+            };
+            let narrow = traffic.pairs.iter().filter_map(|(from, _)| mtu(*from)).find(|(_, mtu)| packet > *mtu);
+            if let Some((host, mtu)) = narrow {
+                let (name, host, most) = (&traffic.name, &topology.hosts[host].name, mtu + ETHERNET_HEADER);
+                let message = format!(
+                    "`{name}` has frames of {size} bytes, whose packets of {packet} bytes exceed the MTU of `{host}`, {mtu}: \
+                     use size = {most} or less, or mtu = {packet} or more for its link"
+                );
+                self.wrong(traffic.span, message);
+            }
+        }
+    }
+
     /// Checks the limits of a scenario as a whole.
     pub(super) fn limits(&mut self, top: &DeTable<'_>, scenario: &Scenario, topology: &Topology) {
         if let (Some(faults), Some((_, span))) = (scenario.random_faults, self.get(top, "random-faults"))
@@ -200,6 +228,7 @@ impl Reader<'_> {
         self.fair_rates(scenario, topology);
         self.windows(scenario, topology);
         self.balanced(scenario, topology);
+        self.datagrams(scenario, topology);
         let longest = topology.links.iter().map(|link| link.shape.delay).max().unwrap_or_default();
         for traffic in &scenario.traffic {
             let (name, span) = (&traffic.name, &traffic.span);

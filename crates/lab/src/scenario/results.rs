@@ -30,6 +30,8 @@ pub struct Results {
     pub links: Vec<LinkResult>,
     /// Queue lengths over time.
     pub samples: Vec<Sample>,
+    /// Counters of tiny packet programs and INT of each switch that are not 0, by name, since its latest restart.
+    pub tiny_counters: Vec<Vec<(String, u64)>>,
     /// Totals of the simulation.
     pub totals: Totals,
     /// A hash of all frames that arrived and their arrival times ([`crate::sim::Simulation::digest`]).
@@ -257,8 +259,9 @@ pub fn of(run: &Run, topology: &Topology, scenario: &Scenario) -> Results {
     let (samples, totals) = (run.simulation.samples().to_vec(), run.simulation.totals());
     let (digest, end) = (run.simulation.digest(), run.simulation.now());
     let (refused, flooded) = (run.simulation.refused(), run.simulation.flooded());
-    let unmet = Vec::new();
-    let mut results = Results { traffic, pairs, links, samples, totals, digest, end, refused, flooded, unmet };
+    let (unmet, tiny_counters) = (Vec::new(), run.simulation.tiny_counters());
+    let mut results =
+        Results { traffic, pairs, links, samples, tiny_counters, totals, digest, end, refused, flooded, unmet };
     results.unmet = expect::unmet(scenario, topology, &results);
     results
 }

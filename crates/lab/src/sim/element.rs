@@ -28,6 +28,11 @@ pub trait Element: Device + Send {
         &[]
     }
 
+    /// Returns the switch's counters of tiny packet programs (`port.N.tpp.…`) and INT (`port.N.int.…`) that are not 0.
+    fn tiny_counters(&self) -> Vec<(String, u64)> {
+        Vec::new()
+    }
+
     /// Returns the switch itself, for callers that know its concrete type.
     fn as_any(&mut self) -> &mut dyn Any;
 }

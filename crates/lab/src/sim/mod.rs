@@ -199,11 +199,19 @@ impl Simulation {
 
     /// Returns the reports of INT sinks that the switches have kept, with their times.
     pub fn int_reports(&self) -> impl Iterator<Item = (Time, &[u8])> {
-        let elements = self.nodes.iter().filter_map(|node| match &node.kind {
-            NodeKind::Switch { element, .. } => Some(element),
+        self.elements().flat_map(|element| element.int_reports()).map(|(at, report)| (*at, &report[..]))
+    }
+
+    /// Returns the counters of tiny packet programs and INT of each switch, in the order of the topology.
+    pub fn tiny_counters(&self) -> Vec<Vec<(String, u64)>> {
+        self.elements().map(|element| element.tiny_counters()).collect()
+    }
+
+    fn elements(&self) -> impl Iterator<Item = &dyn Element> {
+        self.nodes.iter().filter_map(|node| match &node.kind {
+            NodeKind::Switch { element, .. } => Some(&**element as &dyn Element),
             NodeKind::Host(_) => None,
-        });
-        elements.flat_map(|element| element.int_reports()).map(|(at, report)| (*at, &report[..]))
+        })
     }
 
     /// Returns the counters so far.

@@ -160,6 +160,46 @@ fn a_packet_keeps_the_path_of_its_flowlet_and_the_next_flowlet_takes_the_least_l
 }
 
 #[test]
+fn flowlets_that_take_another_port_of_the_same_path_do_not_move() {
+    let mut balancer = CongaBalancer::new(settings(3));
+    let numbered = [path(0), path(0), path(1)];
+    for at in [0, MS] {
+        (0..3).for_each(|number| _ = probe(&mut balancer, number, &numbered[number], at));
+    }
+    assert_eq!(balancer.choose(0, 100_000, 2 * MS), 0);
+    // The sender's own bytes make the first number look busier than the second, which has the same links.
+    assert_eq!((balancer.choose(0, 100_000, 3 * MS), balancer.counts().moves), (1, 0));
+    // The third one has others.
+    assert_eq!((balancer.choose(0, 100, 4 * MS), balancer.counts().moves), (2, 1));
+}
+
+#[test]
+fn discoveries_of_a_path_that_stays_unknown_become_rare() {
+    let mut balancer = CongaBalancer::new(settings(2));
+    let mut now_ns = 0;
+    let mut waits = Vec::new();
+    while now_ns < 60_000 * MS {
+        // The host echoes the program, and no switch executes it.
+        assert!(!probe(&mut balancer, 0, &[], now_ns));
+        waits.push(balancer.wait_ns(0, INTERVAL_NS) / MS);
+        now_ns += balancer.wait_ns(0, INTERVAL_NS);
+    }
+    assert_eq!(waits[..10], [1; 10]);
+    assert_eq!(waits[10..20], [2, 4, 8, 16, 32, 64, 128, 256, 512, 1_000]);
+    assert!(waits[20..].iter().all(|wait| *wait == 1_000) && waits.len() < 80, "{waits:?}");
+    // Longer intervals stay as they are, and so does the other path.
+    assert_eq!((balancer.wait_ns(0, 2_000 * MS), balancer.wait_ns(1, INTERVAL_NS)), (2_000 * MS, INTERVAL_NS));
+    // The switches begin to execute programs: samples have their interval again.
+    assert!(probe(&mut balancer, 0, &path(0), now_ns));
+    probe(&mut balancer, 0, &path(0), now_ns + MS);
+    assert_eq!((balancer.wait_ns(0, INTERVAL_NS), balancer.load(0, now_ns + 2 * MS)), (INTERVAL_NS, Some(0.0)));
+    // So they have after a change of the path.
+    assert!(probe(&mut balancer, 0, &path(1), now_ns + 2 * MS));
+    balancer.program(0, now_ns + 3 * MS);
+    assert_eq!(balancer.wait_ns(0, INTERVAL_NS), INTERVAL_NS);
+}
+
+#[test]
 fn flowlets_of_one_round_trip_do_not_all_take_the_same_path() {
     let (mut balancer, _) = balancer(&[0, 0]);
     let chosen: Vec<usize> = (0..100).map(|flow| balancer.choose(2 * flow, 1_000, MS + flow * 100)).collect();

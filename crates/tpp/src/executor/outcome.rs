@@ -44,10 +44,13 @@ pub struct StoreOutcome {
 pub enum StoreVerdict {
     /// The word had the old value, and this request stored the new one.
     Stored,
-    /// The word has the new value, and this request stored it in an earlier try.
+    /// The word has the new value, and only the caller stores it: in an earlier try or request.
     StoredEarlier,
-    /// The word has the new value. An earlier try stored it, or somebody else who stores the same value.
-    HasNewValue,
+    /// The word has the new value. Somebody else may have stored the same value, or an earlier request.
+    HasNewValue {
+        /// Whether an earlier try of this request may have stored it.
+        may_have_stored: bool,
+    },
     /// The word has the value of somebody else.
     Other {
         /// The value.
@@ -303,7 +306,11 @@ impl Merge<'_> {
             _ if mutation.is(ExecutorMutant::AnothersIsMine) && is_retried => StoreVerdict::StoredEarlier,
             _ if found == new && !mutation.is(ExecutorMutant::MineIsAnothers) => {
                 let is_own = self.plan.options.owns_values || mutation.is(ExecutorMutant::SharedIsMine);
-                if is_own { StoreVerdict::StoredEarlier } else { StoreVerdict::HasNewValue }
+                if is_own {
+                    StoreVerdict::StoredEarlier
+                } else {
+                    StoreVerdict::HasNewValue { may_have_stored: is_retried }
+                }
             }
             _ => {
                 let may_have_stored = is_retried && !mutation.is(ExecutorMutant::FailureIsProof);

@@ -60,12 +60,12 @@ pub(super) fn unsafe_retries(source: &TinyProgram, options: &ExecutionOptions) -
                             .to_owned(),
                         "read the word with another program first, and send its value as a constant",
                     );
-                } else if source.repr.is_reflective && !runs_once(source, options, at) {
+                } else if source.repr.is_reflective {
                     find(
                         at,
-                        "a retry of this `CSTORE` fails at the switch that stored, and goes on to the next one"
+                        "a retry of this `CSTORE` fails at the switch that stored, which does not send it back then"
                             .to_owned(),
-                        "execute the program on one switch, or with `CEXEC [Switch:ID]` before it, or without reflection",
+                        "execute the program without reflection, or send the program once",
                     );
                 } else if shares_memory(source) && !runs_once(source, options, at) {
                     find(

@@ -46,6 +46,7 @@ pub fn run(args: &RunArgs, output: &Output) -> Result<(), Failure> {
     check_store(args, is_offline, is_placeholder)?;
     check_memory(args, &specs, is_offline, is_placeholder)?;
     args.telemetry.check(&specs)?;
+    args.telemetry.note_lost_reports(args.messages.is_some(), output);
     let is_checked = !is_placeholder;
     let mut switch = build_switch(args, &specs, program, is_checked, output)?;
     let is_restored = state.as_ref().is_some_and(|state| state.committed().is_some());

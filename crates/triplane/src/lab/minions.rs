@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use ::tpp::{MemoryMap, TinyProgram};
+use ::tpp::TinyProgram;
+use ::tpp::map::{MemoryMap, Unit};
 use diagnostics::{Diagnostic, Diagnostics, SourceMap};
 use lab::scenario::{CongaResult, HpccResult, MinionResult, RcpResult, Results, Scenario, TrafficKind, switch_names};
 use lab::sim::traffic::{Balancing, link_words};
@@ -87,9 +88,19 @@ pub fn text(topology: &Topology, results: &Results) -> String {
     let mut notes = String::new();
     for (name, minion) in results.minions() {
         let hops = minion.packets.iter().map(|packet| packet.hops.len()).max().unwrap_or(0);
-        rows.extend(hop_rows(name, &minion.words, hops, |hop, index| {
+        let map = MemoryMap::new();
+        let words =
+            minion.words.iter().map(|word| with_unit(word, map.find(word).map_or(Unit::None, |entry| entry.unit)));
+        rows.extend(hop_rows(name, &words.collect::<Vec<_>>(), hops, |hop, index| {
             minion.packets.iter().filter_map(|packet| Some(u64::from(*packet.hops.get(hop)?.get(index)?))).collect()
         }));
+        let full = minion.packets.iter().filter(|packet| packet.status.contains(Status::FULL)).count() as u64;
+        if full > 0 {
+            notes.push_str(&format!(
+                "{} packets of {name} passed more switches than their program has memory for: raise `.hops`\n",
+                grouped(full)
+            ));
+        }
         if minion.too_long > 0 {
             notes.push_str(&format!(
                 "{} packets of {name} were sent without program: the MTU left no room\n",
@@ -99,6 +110,14 @@ pub fn text(topology: &Topology, results: &Results) -> String {
     }
     let table = if rows.len() > 1 { format!("\n{}", aligned(&rows, &[1, 3, 4, 5, 6])) } else { String::new() };
     table + &paths(topology, results) + &notes
+}
+
+/// Returns the name of a value with its unit: `Hop latency, ns`.
+pub fn with_unit(name: &str, unit: Unit) -> String {
+    match unit {
+        Unit::None | Unit::Flags => name.to_owned(),
+        unit => format!("{name}, {unit}"),
+    }
 }
 
 /// Returns a row for each hop and field of some traffic: number, minimum, mean and maximum of its values.
@@ -115,7 +134,7 @@ pub fn hop_rows(
             let (Some(least), Some(most)) = (all.iter().min(), all.iter().max()) else { continue };
             let mean = all.iter().map(|value| *value as f64).sum::<f64>() / all.len() as f64;
             let [count, least, most] = [all.len() as u64, *least, *most].map(grouped);
-            let (hop, mean) = ((hop + 1).to_string(), three_digits(mean));
+            let (hop, mean) = (hop.to_string(), three_digits(mean));
             rows.push([name.to_owned(), hop, field.as_ref().to_owned(), count, least, mean, most]);
         }
     }
@@ -235,7 +254,7 @@ pub fn table(topology: &Topology, results: &Results) -> ResultTable {
                     for (column, host) in ends.iter_mut().zip([packet.from, packet.to]) {
                         column.push(Arc::clone(host.map_or(&unknown, |host| &names[host])));
                     }
-                    hops.push(hop as u64 + 1);
+                    hops.push(hop as u64);
                     words.push(Arc::clone(known.get(index).unwrap_or(&unknown)));
                     values.push(u64::from(*value));
                 }

@@ -38,6 +38,7 @@ pub fn text(network: &Network, results: &Results, seed: u64, took: Duration) -> 
     text.push_str(&values(&results.traffic));
     text.push_str(&minions::text(&network.topology, results));
     text.push_str(&int::text(results));
+    text.push_str(&simulated_counts(&network.topology, results));
     text.push_str(&link_counts::text(&network.topology, results));
     text.push_str(&minions::flowlets(&network.topology, results));
     text.push_str(&links(&network.topology, results));
@@ -202,7 +203,7 @@ pub fn status(name: &str, status: &Value) -> String {
         for line in drop_lines(&switch["counters"]) {
             drops.push_str(&format!("{}  {line}\n", text(&switch["name"])));
         }
-        if let Some(line) = tiny_counts(switch).line() {
+        for line in tiny_counts(switch).lines() {
             programs.push_str(&format!("{}  {line}\n", text(&switch["name"])));
         }
     }
@@ -270,6 +271,33 @@ fn process_state(process: &Value) -> &'static str {
     }
 }
 
+/// Formats the programs and the packets with INT of a simulation: all, and those of switches that did not execute or
+/// fill some.
+fn simulated_counts(topology: &Topology, results: &Results) -> String {
+    let counters =
+        |counters: &[(String, u64)]| TinyCounts::of(counters.iter().map(|(name, count)| (name.as_str(), *count)));
+    let mut text: String =
+        counters(&results.tiny_counters.concat()).lines().iter().map(|line| format!("{line}\n")).collect();
+    let lossy = topology.switches.iter().zip(&results.tiny_counters).filter(|(_, of)| counters(of).has_losses());
+    let lossy: Vec<_> = lossy.collect();
+    for (switch, of) in lossy.iter().take(LINKS) {
+        counters(of).lines().iter().for_each(|line| text.push_str(&format!("  {}: {line}\n", switch.name)));
+    }
+    if lossy.len() > LINKS {
+        text.push_str(&format!("  and {} more switches\n", lossy.len() - LINKS));
+    }
+    if text.is_empty() { text } else { format!("\n{text}") }
+}
+
+/// Returns the counts of each switch of a simulation as JSON.
+fn simulated_json(topology: &Topology, results: &Results) -> Value {
+    let switch = |(switch, counters): (&lab::TopologySwitch, &Vec<(String, u64)>)| {
+        let counts = TinyCounts::of(counters.iter().map(|(name, count)| (name.as_str(), *count)));
+        json!({ "name": switch.name, "tiny_programs": counts.json(), "int": counts.int_json() })
+    };
+    topology.switches.iter().zip(&results.tiny_counters).map(switch).collect()
+}
+
 /// Returns the counts of tiny packet programs of a switch.
 fn tiny_counts(switch: &Value) -> TinyCounts {
     let counters = switch["counters"].as_object().into_iter().flatten();
@@ -279,8 +307,8 @@ fn tiny_counts(switch: &Value) -> TinyCounts {
 /// Adds the counts of tiny packet programs to each switch of a status.
 pub fn add_tiny_counts(status: &mut Value) {
     for switch in status["switches"].as_array_mut().into_iter().flatten() {
-        let counts = tiny_counts(switch).json();
-        switch["tiny_programs"] = counts;
+        let counts = tiny_counts(switch);
+        (switch["tiny_programs"], switch["int"]) = (counts.json(), counts.int_json());
     }
 }
 
@@ -386,7 +414,7 @@ pub fn json(topology: &Topology, results: &Results, seed: u64) -> Value {
         "seed": seed, "run": format!("{:016x}", results.digest), "end_ns": results.end.as_ns(),
         "traffic": results.traffic.iter().map(traffic).collect::<Vec<_>>(),
         "pairs": results.pairs.iter().map(flow).collect::<Vec<_>>(),
-        "links": links,
+        "links": links, "switches": simulated_json(topology, results),
         "totals": {
             "switch_hops": results.totals.switch_hops, "delivered": results.totals.delivered,
             "sent": results.totals.sent, "dropped": results.totals.dropped,

@@ -89,7 +89,7 @@ pub struct RunArgs {
     pub hosts: Vec<String>,
 
     /// Execute the program on these switches only, each on its own. They are on the way to each host.
-    #[arg(long, value_name = "ID", value_delimiter = ',')]
+    #[arg(long, value_name = "ID", value_delimiter = ',', value_parser = switch_id)]
     pub switch: Vec<u32>,
 
     /// Let the first switch that reaches the end of the program send it back, as `.reflect` does.
@@ -212,6 +212,15 @@ pub const MAX_HOPS: i64 = 23;
 fn seconds(text: &str) -> Result<f64, String> {
     let seconds = text.parse::<f64>().ok().filter(|seconds| (0.001..=3600.0).contains(seconds));
     seconds.ok_or_else(|| "expected seconds, from 0.001 to 3600".to_owned())
+}
+
+/// Parses the number of a switch.
+fn switch_id(text: &str) -> Result<u32, String> {
+    text.parse().map_err(|_| {
+        "expected the number of a switch, such as 2: that of `triplane run --tpp`, or its place in the file of a lab, \
+         from 1; `triplane tpp trace HOST` lists the switches on the path"
+            .to_owned()
+    })
 }
 
 /// The P4 program whose registers and fields have names.

@@ -27,6 +27,14 @@ use crate::signals;
 pub const PATHS_DIFFER: &str =
     "the packets of the program passed different numbers of switches: their words may be of different paths";
 
+/// Note on writes that a switch did not execute.
+const NOT_PERMITTED: &str = "a switch did not permit a write: programs may write words of applications, such as \
+                             `Link:AppSpecific_0`, at switches with `triplane run --tpp-writes`, or tpp = \"write\" \
+                             below [defaults] of a lab";
+
+/// The same for a program that forbids it.
+const READ_ONLY: &str = "no switch executes the writes of this program: it has `.readonly`, which permits none";
+
 /// Longest time between two tries, unless the first one is longer.
 const LONGEST_TIMEOUT: Duration = Duration::from_secs(8);
 
@@ -122,7 +130,11 @@ fn executed(
         Some(RequestOutcome::Executed(found)) => return Ok(found),
         None => Failure::Environment(anyhow!("interrupted before an echo of {host} came")),
         Some(_) if is_reflective => {
-            Failure::Environment(anyhow!("no switch on the way to {host} reflected the program, or it was lost"))
+            let may_end = "; a switch at which a `CEXEC` or `CSTORE` ends the program does not reflect it, so stores may \
+                           have been made: without --reflect, `triplane tpp echo` on the host returns it in all cases";
+            Failure::Environment(anyhow!(
+                "no switch on the way to {host} reflected the program, or it was lost{may_end}"
+            ))
         }
         Some(_) => match problem {
             Some(problem) if !is_refused => Failure::Environment(anyhow!("cannot send a program to {host}: {problem}")),
@@ -157,12 +169,15 @@ pub fn run(args: &RunArgs, output: &Output) -> Result<(), Failure> {
     if let ([target], [outcome]) = (&targets[..], &mut outcomes[..]) {
         let found = executed(&sockets, target, outcome.take(), is_reflective)?;
         if args.json {
-            return output.print(&format!("{:#}\n", found_json(&found, &map, target)));
+            output.print(&format!("{:#}\n", found_json(&found, &map, target)))?;
+        } else {
+            notes(&[&found], output);
+            output.print(&found_text(&found, &map, target, ""))?;
         }
-        notes(&found, target, output);
-        return output.print(&found_text(&found, &map, target, ""));
+        return not_executed(&found, target).map_or(Ok(()), |reason| Err(Failure::Environment(anyhow!(reason))));
     }
-    let answered = outcomes.iter().flatten().filter(|outcome| matches!(outcome, RequestOutcome::Executed(_))).count();
+    let found: Vec<(&Target, &ExecutedProgram)> = targets.iter().zip(&outcomes).filter_map(echoed).collect();
+    let answered = found.len();
     if args.json {
         let row = |(target, outcome): (&Target, &Option<RequestOutcome>)| {
             target_json(outcome.as_ref(), sockets.problem(target.address), &map, target)
@@ -171,6 +186,7 @@ pub fn run(args: &RunArgs, output: &Output) -> Result<(), Failure> {
         output.print(&format!("{:#}\n", json!({ "targets": rows, "answered": answered })))?;
     } else {
         let mut text = String::new();
+        notes(&found.iter().map(|(_, found)| *found).collect::<Vec<_>>(), output);
         for (target, outcome) in targets.iter().zip(&outcomes) {
             if let Some(reason) = failure_reason(outcome.as_ref(), sockets.problem(target.address)) {
                 output.note(&format!("{}: {reason}", target.name()));
@@ -185,7 +201,23 @@ pub fn run(args: &RunArgs, output: &Output) -> Result<(), Failure> {
             "none of the hosts echoed the program: run `triplane tpp echo` there"
         )));
     }
-    Ok(())
+    let reasons: Vec<String> = found.iter().filter_map(|(target, found)| not_executed(found, target)).collect();
+    match reasons.into_iter().next() {
+        Some(reason) if found.iter().all(|(target, found)| not_executed(found, target).is_some()) => {
+            Err(Failure::Environment(anyhow!(reason)))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Returns a target whose program came back.
+fn echoed<'a>(
+    (target, outcome): (&'a Target, &'a Option<RequestOutcome>),
+) -> Option<(&'a Target, &'a ExecutedProgram)> {
+    match outcome {
+        Some(RequestOutcome::Executed(found)) => Some((target, found)),
+        _ => None,
+    }
 }
 
 /// Returns a plan for each switch. What cannot be executed so is printed.
@@ -225,27 +257,35 @@ fn with_options(finding: &CheckFinding) -> CheckFinding {
 }
 
 /// Notes why words may be missing.
-fn notes(found: &ExecutedProgram, target: &Target, output: &Output) {
-    if found.paths_differ {
+fn notes(found: &[&ExecutedProgram], output: &Output) {
+    if found.iter().any(|found| found.paths_differ) {
         output.note(PATHS_DIFFER);
     }
+    let refused = found.iter().find(|found| found.program.repr.status.contains(Status::SUPPRESSED));
+    if let Some(refused) = refused {
+        output.note(if refused.program.repr.is_read_only { READ_ONLY } else { NOT_PERMITTED });
+    }
+}
+
+/// Returns the reason why no switch executed a program that came back; `None` if one did.
+fn not_executed(found: &ExecutedProgram, target: &Target) -> Option<String> {
     let hop = found.program.repr.hop;
     match target.switch {
-        Some(switch) if hop == 0 => output.note(&not_executed_by(switch, &target.host)),
-        Some(_) => {}
+        Some(switch) if hop == 0 => Some(not_executed_by(switch, &target.host)),
         None if hop < 0 => {
             let left = counted(usize::from(hop.unsigned_abs()), "more switch", "more switches");
-            output.note(&format!("the program waits for {left}"));
+            Some(format!("no switch executed the program: it waits for {left}; let it begin earlier with `.hop`"))
         }
-        None if hop == 0 => output.note(NOT_EXECUTED),
-        None => {}
+        None if hop == 0 => Some(NOT_EXECUTED.to_owned()),
+        _ => None,
     }
 }
 
 fn not_executed_by(switch: u32, host: &str) -> String {
     format!(
-        "switch {switch} did not execute the program: it is not on the way to {host}, executes no programs, has reached \
-         its limit (count `tpp.limited`), or a `CEXEC` ended the program there"
+        "switch {switch} did not execute the program: it is not on the way to {host} (`triplane tpp trace {host}` lists \
+         the switches), executes no programs (`triplane run --tpp {switch}`, or tpp = \"read\" in a lab), has reached its \
+         limit (count `tpp.limited`), or a `CEXEC` ended the program there"
     )
 }
 
@@ -278,15 +318,18 @@ fn verdict_text(verdict: StoreVerdict) -> String {
     match verdict {
         StoreVerdict::Stored => "stored".to_owned(),
         StoreVerdict::StoredEarlier => "stored earlier: the word has the new value".to_owned(),
-        StoreVerdict::HasNewValue => {
+        StoreVerdict::HasNewValue { may_have_stored: true } => {
             "the word has the new value: an earlier try stored it, or somebody else (`--own-values` if nobody can)"
                 .to_owned()
+        }
+        StoreVerdict::HasNewValue { may_have_stored: false } => {
+            "the word has the new value already: an earlier command stored it, or somebody else".to_owned()
         }
         StoreVerdict::Other { found, may_have_stored: false } => format!("not stored: the word is {found}"),
         StoreVerdict::Other { found, may_have_stored: true } => {
             format!("the word is {found}; an earlier try may have stored before that")
         }
-        StoreVerdict::Denied => "not permitted".to_owned(),
+        StoreVerdict::Denied => "not permitted by the switch".to_owned(),
         StoreVerdict::Absent => "the switch has no such word".to_owned(),
         StoreVerdict::NotReached => "not reached".to_owned(),
         StoreVerdict::Unclear => "stored, or not reached: the words do not show it".to_owned(),
@@ -297,7 +340,7 @@ fn verdict_json(verdict: StoreVerdict) -> Value {
     match verdict {
         StoreVerdict::Stored => json!("stored"),
         StoreVerdict::StoredEarlier => json!("stored_earlier"),
-        StoreVerdict::HasNewValue => json!("has_new_value"),
+        StoreVerdict::HasNewValue { .. } => json!("has_new_value"),
         StoreVerdict::Other { may_have_stored: false, .. } => json!("not_stored"),
         StoreVerdict::Other { may_have_stored: true, .. } => json!("not_stored_now"),
         StoreVerdict::Denied => json!("denied"),

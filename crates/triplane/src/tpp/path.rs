@@ -71,7 +71,7 @@ impl ObservedPath {
         let header = ["hop", "switch", "in", "out", "queue", "latency"].map(str::to_owned);
         let rows = self.hops.iter().enumerate().map(|(at, hop)| {
             let latency = hop.latency_ns.map_or_else(|| "-".to_owned(), |ns| duration(ns.into()));
-            [(at + 1).to_string(), shown(hop.switch), shown(hop.input), shown(hop.output), shown(hop.queue), latency]
+            [at.to_string(), shown(hop.switch), shown(hop.input), shown(hop.output), shown(hop.queue), latency]
         });
         aligned(&std::iter::once(header).chain(rows).collect::<Vec<_>>(), &[0, 1, 2, 3, 4, 5])
     }
@@ -197,8 +197,8 @@ mod tests {
         let path = observed(10, 2);
         let expected = "\
 hop  switch  in  out  queue  latency
-  1       1   1    2      -        -
-  2       2   1    2      -        -
+  0       1   1    2      -        -
+  1       2   1    2      -        -
 ";
         assert_eq!((path.table().as_str(), path.is_cut), (expected, false));
         assert_eq!(path.json()[1]["switch"], 2);

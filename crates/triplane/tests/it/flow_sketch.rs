@@ -120,7 +120,10 @@ fn full_bitmaps_have_no_estimate_and_meet_no_expectation() {
     let done = SketchRun::new(("bits = 1024", "bits = 64"), "").run(&[]);
     let full = counted(&done.json(), "spine1:2", 1).clone();
     assert_eq!((full["estimate"].as_str(), full["sigma"].is_null()), (Some("full"), true), "{full}");
-    assert_fails(&done, &["the largest error of an estimate in standard errors of `web` is inf"]);
+    assert_fails(
+        &done,
+        &["the largest error of an estimate in standard errors of `web` (at spine2:2, period 2) is inf"],
+    );
 }
 
 #[test]

@@ -219,6 +219,8 @@ fn packets_ask_the_switches_on_their_path() {
     assert!(found["rtt_ns"].as_u64() >= Some(6_000_000), "three links of 1 ms, there and back: {found:#}");
     let table = on_h1(&["trace", "10.0.0.2", "--timeout", "5"]).ok().stdout;
     assert!(table.starts_with("10.0.0.2: 2 switches, ") && table.contains("hop  switch  in  out  queue"), "{table}");
+    // Hops have the numbers that `run` and the language give them.
+    assert!(table.contains("\n  0       1 ") && table.contains("\n  1       2 "), "{table}");
 
     let file = lab.directory.write("ports.tpp", "PUSH [Switch:ID]\nPUSH [PacketMetadata:OutputPort]\n");
     let ran = on_h1(&["run", &file, "10.0.0.2", "--timeout", "5"]).ok().stdout;
@@ -249,17 +251,24 @@ fn packets_write_words_of_the_switches_if_the_lab_permits_it() {
         let mut echo = triplane(&["lab", "exec", "--lab", &lab.name, "h2", &tool, "tpp", "echo", "10.0.0.2"]);
         let mut echo = Running::start(&mut echo);
         echo.wait_for("press Ctrl-C to stop");
-        let on_h1 = |program: &str| {
+        let run = |program: &str, format: &[&str]| {
             let file = lab.directory.write("program.tpp", program);
-            let arguments = ["h1", &tool, "tpp", "run", &file, "10.0.0.2", "--timeout", "5", "--json"];
-            lab.lab("exec", &arguments).ok().json()
+            let arguments = ["h1", &tool, "tpp", "run", &file, "10.0.0.2", "--timeout", "5"];
+            lab.lab("exec", &[&arguments, format].concat()).ok()
         };
+        let on_h1 = |program: &str| run(program, &["--json"]).json();
         // The second switch only, which is the one with hop number 1.
         let wrote = on_h1("CEXEC [PacketMetadata:TPP-Hop], 0xff, 1\nCSTORE [Switch:AppSpecific_0], 0, 5\n");
         let read = on_h1("PUSH [Switch:ID]\nPUSH [Switch:AppSpecific_0]\n");
         let words: Vec<_> = [0, 1].map(|hop| read["hops"][hop][1]["value"].as_u64()).into();
         let (status, stored) = if access == "write" { ("done", 5) } else { ("done,suppressed", 0) };
         assert_eq!((&wrote["status"], words), (&status.into(), vec![Some(0), Some(stored)]), "{wrote:#} {read:#}");
+        // What was not permitted has a remedy.
+        let shown = run("CSTORE [Switch:AppSpecific_1], 0, 5\n", &["--switch", "2"]);
+        let is_denied = shown.stdout.contains("CSTORE 1: not permitted by the switch");
+        let has_remedy =
+            shown.stderr.contains("`triplane run --tpp-writes`, or tpp = \"write\" below [defaults] of a lab");
+        assert_eq!((is_denied, has_remedy), (access == "read", access == "read"), "{shown:?}");
         echo.signal("INT");
         echo.wait().ok();
     }

@@ -138,3 +138,36 @@ fn every_packet_reports_the_queue_that_it_found() {
     assert_eq!(table.lines().next(), Some("traffic,packet,time_s,from,to,hop,word,value"));
     assert_eq!(table.lines().count(), 1 + 3 * hops);
 }
+
+#[test]
+fn a_simulation_says_which_programs_were_not_executed_or_had_no_memory() {
+    let directory = Directory::new();
+    let example = support::root().join("examples/micro-bursts");
+    let text = |name: &str| std::fs::read_to_string(example.join(name)).expect("the example has it");
+    let simulate = |limit: &str, hops: &str| {
+        let lab = directory.write("lab.toml", text("lab.toml").replace("[defaults]", &format!("[defaults]\n{limit}")));
+        let scenario = directory.write("scenario.toml", text("scenario.toml"));
+        directory.write("burst.tpp", text("burst.tpp").replace(".hops 5", hops));
+        let arguments = ["lab", "sim", &lab, "--scenario", &scenario];
+        (run(&mut triplane(&arguments)).stdout, run(&mut triplane(&[&arguments[..], &["--json"]].concat())).json())
+    };
+    let (shown, _) = simulate("", ".hops 5");
+    assert!(shown.contains("\n72,886 tiny packet programs executed\n"), "{shown}");
+    assert!(!shown.contains("beyond the limit") && !shown.contains("raise `.hops`"), "{shown}");
+    let (shown, json) = simulate("tpp_limit = 5000", ".hops 1");
+    let counts = |name: &str| {
+        let of = |at: usize| json["switches"][at]["tiny_programs"][name].as_u64().expect("a count");
+        [of(0), of(1)]
+    };
+    let (executed, limited) = (counts("executed"), counts("limited"));
+    assert!(limited.iter().all(|count| *count > 0), "{limited:?}");
+    let number = |count: u64| format!("{},{:03}", count / 1_000, count % 1_000);
+    let line = |executed: u64, limited: u64| {
+        let [executed, limited] = [executed, limited].map(number);
+        format!("{executed} tiny packet programs executed, {limited} beyond the limit of executions\n")
+    };
+    let total = line(executed.iter().sum(), limited.iter().sum());
+    let expected = format!("\n{total}  s1: {}  s2: {}", line(executed[0], limited[0]), line(executed[1], limited[1]));
+    assert!(shown.contains(&expected), "{expected}{shown}");
+    assert!(shown.contains("packets of load passed more switches than their program has memory for: raise `.hops`\n"));
+}

@@ -42,6 +42,16 @@ fn programs_that_cannot_be_retried_or_split_are_refused_before_they_are_sent() {
     {
         assert!(refused.stderr.contains(part), "{part}: {refused:?}");
     }
+    let cstore = directory.write("cstore.tpp", "CSTORE [Link:AppSpecific_1], 0, 5\n");
+    let refused = tpp(&["run", &cstore, SILENT, "--switch", "3", "--reflect"]);
+    let parts = ["does not send it back then", "without reflection, or send the program once (`--tries 1`)"];
+    assert!(refused.code == Some(1) && parts.iter().all(|part| refused.stderr.contains(part)), "{refused:?}");
+    let refused = tpp(&["run", &cstore, SILENT, "--switch", "s2"]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    for part in ["'s2' for '--switch <ID>'", "expected the number of a switch, such as 2", "`triplane tpp trace HOST`"]
+    {
+        assert!(refused.stderr.contains(part), "{part}: {refused:?}");
+    }
     let many = directory.write("many.tpp", "PUSH [Switch:ID]\n".repeat(65));
     assert!(tpp(&["run", &many, SILENT]).stderr.contains("a program has at most 64 instructions"));
 }
@@ -52,15 +62,24 @@ fn several_hosts_are_asked_and_failures_are_reported_by_host() {
     let directory = Directory::new();
     let program = directory.write("id.tpp", "PUSH [Switch:ID]\n");
     let options = ["--timeout", "0.05", "--tries", "2"];
-    let done = tpp(&[&["run", &program, ECHOING, SILENT][..], &options].concat()).ok();
+    let done = tpp(&[&["run", &program, ECHOING, SILENT][..], &options].concat());
+    // There is no switch, so nothing was executed.
+    assert_eq!(done.code, Some(3), "{done:?}");
+    assert!(
+        done.stderr.contains("error: no switch executed the program: is it enabled (`triplane run --tpp N`"),
+        "{done:?}"
+    );
     assert!(done.stdout.starts_with("127.103.0.1: 0 switches, round trip "), "{done:?}");
     assert!(done.stdout.ends_with("1 of 2 answered\n"), "{done:?}");
     assert!(
         done.stderr.contains("127.103.0.2: no echo; 2 packets were sent; it has no receiver of programs"),
         "{done:?}"
     );
-    let json =
-        tpp(&[&["run", &program, SILENT, ECHOING, "--switch", "4,7", "--json"][..], &options].concat()).ok().json();
+    let done = tpp(&[&["run", &program, SILENT, ECHOING, "--switch", "4,7", "--json"][..], &options].concat());
+    let reason =
+        "error: switch 4 did not execute the program: it is not on the way to 127.103.0.1 (`triplane tpp trace";
+    assert!(done.code == Some(3) && done.stderr.contains(reason), "{done:?}");
+    let json = done.json();
     let of = |field: &str| -> Vec<_> {
         json["targets"].as_array().expect("targets").iter().map(|target| target[field].clone()).collect()
     };
@@ -82,10 +101,16 @@ fn a_program_of_several_packets_comes_back_as_one() {
     let echo = echo(OTHER);
     let directory = Directory::new();
     let program = directory.write("large.tpp", format!(".hops 40\n{}", "PUSH [Switch:ID]\n".repeat(7)));
-    let json = tpp(&["run", &program, OTHER, "--json"]).ok().json();
+    let done = tpp(&["run", &program, OTHER, "--json"]);
+    assert_eq!(done.code, Some(3), "no switch executed it: {done:?}");
+    let json = done.json();
     // Groups of 5 and 2 instructions; 23 hops of five words fit into a packet, and 40 of two.
     assert_eq!((json["sent"].as_u64(), json["bytes"].is_null()), (Some(3), true), "{json:#}");
     assert_eq!((&json["hop"], &json["status"]), (&0.into(), &"done".into()), "{json:#}");
+    let waits = directory.write("waits.tpp", ".hop -2\nPUSH [Switch:ID]\n");
+    let done = tpp(&["run", &waits, OTHER]);
+    let reason = "error: no switch executed the program: it waits for 2 more switches";
+    assert!(done.code == Some(3) && done.stderr.contains(reason), "{done:?}");
     echo.signal("INT");
-    assert!(echo.wait().ok().stdout.starts_with("3 programs echoed"));
+    assert!(echo.wait().ok().stdout.starts_with("4 programs echoed"));
 }

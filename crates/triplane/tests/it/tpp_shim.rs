@@ -139,8 +139,8 @@ fn packets_of_applications_carry_programs_that_the_switch_executes() {
         assert_eq!(report["received"], json!({ "collected": collected, "foreign": 0, "damaged": 0, "malformed": 0 }));
         assert_eq!((&report["lost"], &report["not_executed"]), (&json!(0), &json!(0)), "{report:#}");
         let words = words(report);
-        assert_eq!(words[0], json!([1, "Switch:ID", collected, 42, 42]), "{report:#}");
-        assert_eq!(words[1], json!([1, "PacketMetadata:OutputPort", collected, port, port]), "{report:#}");
+        assert_eq!(words[0], json!([0, "Switch:ID", collected, 42, 42]), "{report:#}");
+        assert_eq!(words[1], json!([0, "PacketMetadata:OutputPort", collected, port, port]), "{report:#}");
         assert_eq!(words.len(), 3, "there is one switch: {report:#}");
     }
     // Full segments fill the MTU of the wire with the program, and none exceeds it.

@@ -89,6 +89,8 @@ struct TinyPort {
     bucket: Arc<TokenBucket>,
     /// The packets from this port that may still be interpreted; all workers share it.
     interpreted: Arc<TokenBucket>,
+    /// The packets with INT from this port that may still get metadata or be reported; all workers share it.
+    int_bucket: Arc<TokenBucket>,
     /// Programs of packets from this port.
     programs: ProgramStats,
     /// Packets with INT from this port, if the switch is a node.
@@ -132,6 +134,7 @@ impl TinyPort {
             first_word: (at + 1) * APPLICATION_WORDS,
             bucket: Arc::default(),
             interpreted: Arc::default(),
+            int_bucket: Arc::default(),
             programs,
             int,
             tx,

@@ -212,6 +212,39 @@ fn a_packet_may_have_a_program_and_int() {
     }
 }
 
+/// A flood costs no more than its copies: the packets pass, a sink restores them, and other ports have limits of their
+/// own.
+#[test]
+fn packets_beyond_the_limit_pass_without_metadata_and_are_restored_without_a_report() {
+    for way in WAYS {
+        let mut switch = with_int(way, []);
+        let limited = |switch: &Switch, port: u32| switch.registry().get(&format!("port.{port}.int.limited"));
+        let sinks = |ports: &[u32]| {
+            let sinks = ports.iter().copied().map(PortId).collect();
+            Some(IntSettings { sinks, packets_per_second: 20, ..IntSettings::new(77, Marker::default()) })
+        };
+        switch.set_int(sinks(&[]));
+        let sent = || (0..5).map(|_| marked(2, 0x8000));
+        let left = step_at(&mut switch, way, Time::from_us(1), sent());
+        let lengths: Vec<usize> = left.iter().map(|frame| frame.data.len() - marked(2, 0x8000).data.len()).collect();
+        assert_eq!(lengths, [4, 4, 0, 0, 0], "a burst is two packets");
+        assert!(left.iter().all(is_udp_right));
+        assert_eq!((counts(&switch, 1), limited(&switch, 1)), ([2, 0, 0, 0, 0], Some(3)));
+        let other = Frame { port: PortId(2), ..marked(2, 0x8000) };
+        step_at(&mut switch, way, Time::from_us(1), [other]);
+        assert_eq!((counts(&switch, 2)[0], limited(&switch, 2)), (1, Some(0)));
+        switch.set_int(sinks(&[2]));
+        let left = step_at(&mut switch, way, Time::from_us(2), sent());
+        assert!(left.iter().all(|frame| find(&frame.data, Marker::default()).is_none()), "INT never leaves the domain");
+        assert_eq!((left.len(), reports(&mut switch).len()), (5, 2));
+        assert_eq!((counts(&switch, 1)[4], limited(&switch, 1)), (2, Some(6)));
+        // The numbers of reports show what is missing.
+        step_at(&mut switch, way, Time::from_us(100_000), [marked(2, 0x8000)]);
+        let next = reports(&mut switch);
+        assert_eq!(report::Packet::new_checked(&next[0][..]).expect("a report").sequence(), 5);
+    }
+}
+
 #[test]
 fn workers_number_their_reports_together() {
     let way = WAYS[2];

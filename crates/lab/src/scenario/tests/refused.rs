@@ -162,3 +162,21 @@ delivered = 1.0
         assert!(findings.contains(expected), "{expected} is not in\n{findings}");
     }
 }
+
+#[test]
+fn datagrams_that_no_host_can_send_are_refused() {
+    let text = |kind: &str, size: u32| {
+        let rate = if kind == "rcp" { "" } else { "rate = \"1Mbps\"\n" };
+        format!(
+            "duration = \"1s\"\n[[traffic]]\nname = \"v\"\nkind = \"{kind}\"\nfrom = \"h1\"\nto = \"h2\"\n{rate}size = {size}\n"
+        )
+    };
+    for kind in ["udp", "rcp", "conga"] {
+        let (_, findings) = read(&text(kind, 1_514));
+        assert_eq!(findings, "", "{kind}");
+        let (_, findings) = read(&text(kind, 1_515));
+        let expected = "`v` has frames of 1515 bytes, whose packets of 1501 bytes exceed the MTU of `h1`, 1500: use size = \
+                        1514 or less, or mtu = 1501 or more for its link";
+        assert!(findings.contains(expected) && findings.contains("scenario.toml:"), "{kind}: {findings}");
+    }
+}

@@ -160,8 +160,9 @@ impl CongaSender {
                 path.awaited.pop_front();
             }
             // Simultaneous senders would go on sampling simultaneously.
-            let jitter = io.random.below(self.interval_ns / 8 + 1);
-            path.next = now.after_ns(self.interval_ns - self.interval_ns / 16 + jitter);
+            let wait_ns = balancer.wait_ns(number, self.interval_ns);
+            let jitter = io.random.below(wait_ns / 8 + 1);
+            path.next = now.after_ns(wait_ns - wait_ns / 16 + jitter);
         }
     }
 

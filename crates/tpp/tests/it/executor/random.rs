@@ -304,7 +304,9 @@ impl Run {
             let is_right = match store.verdict {
                 StoreVerdict::Stored => count == 1,
                 StoreVerdict::StoredEarlier => count == 1 && expected.options.owns_values,
-                StoreVerdict::HasNewValue => !expected.options.owns_values,
+                StoreVerdict::HasNewValue { may_have_stored } => {
+                    !expected.options.owns_values && (may_have_stored || has_copies || count == 0)
+                }
                 StoreVerdict::Other { found, may_have_stored } => {
                     found != new && (may_have_stored || has_copies || count == 0)
                 }
@@ -318,7 +320,7 @@ impl Run {
             match store.verdict {
                 StoreVerdict::Stored => tally.stored += 1,
                 StoreVerdict::StoredEarlier => tally.stored_earlier += 1,
-                StoreVerdict::HasNewValue => tally.has_new_value += 1,
+                StoreVerdict::HasNewValue { .. } => tally.has_new_value += 1,
                 StoreVerdict::Other { .. } => tally.others += 1,
                 _ => {}
             }

@@ -147,6 +147,13 @@ fn a_store_that_a_retry_would_repeat_is_refused() {
         assert!(refused.starts_with("unsafe-retry: "), "{text}{refused}");
         plan(text, &once).expect(text);
     }
+    // A retry that fails does not come back, so a store would look like a lost packet.
+    let reflects = ExecutionOptions { reflects: true, ..on_switch(3) };
+    for text in ["CSTORE [Switch:AppSpecific_0], 0, 5\n", "CEXEC [Switch:ID], 3\nCSTORE [Switch:AppSpecific_0], 0, 5\n"]
+    {
+        assert!(plan(text, &reflects).expect_err(text).contains("does not send it back"), "{text}");
+        plan(text, &ExecutionOptions { tries: 1, ..reflects }).expect(text);
+    }
     let conditional = [
         ".mode hop\nCSTORE [Switch:AppSpecific_0], 0, 5\nSTORE [Switch:AppSpecific_1], [Packet:hop[0]]\n",
         "CEXEC [Switch:ID], 3\nCSTORE [Switch:AppSpecific_0], 0, 5\n",
@@ -163,7 +170,8 @@ fn a_store_that_a_retry_would_repeat_is_refused() {
 #[test]
 fn a_store_whose_echo_was_lost_is_told_from_that_of_another() {
     let cstore = "CSTORE [Switch:AppSpecific_0], 0, 5\n";
-    for (owns_values, expected) in [(true, StoreVerdict::StoredEarlier), (false, StoreVerdict::HasNewValue)] {
+    let has_new_value = StoreVerdict::HasNewValue { may_have_stored: true };
+    for (owns_values, expected) in [(true, StoreVerdict::StoredEarlier), (false, has_new_value)] {
         let mut path = [switch(1), switch(2)];
         let mut executor = ProgramExecutor::new(SETTINGS);
         let options = ExecutionOptions { owns_values, ..on_switch(2) };
@@ -186,6 +194,9 @@ fn a_store_whose_echo_was_lost_is_told_from_that_of_another() {
     assert_eq!((found.program.repr.hop, found.place), (1, None), "the switch executed some of it");
     let found = run(cstore, &on_switch(7), &mut path);
     assert_eq!(found.stores[0].verdict, StoreVerdict::NotReached);
+    // Another host was first, with the same value: there was no earlier try.
+    let found = run("CSTORE [Switch:AppSpecific_0], 0, 9\n", &on_switch(1), &mut path);
+    assert_eq!(found.stores[0].verdict, StoreVerdict::HasNewValue { may_have_stored: false });
 }
 
 #[test]

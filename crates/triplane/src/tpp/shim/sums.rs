@@ -5,14 +5,14 @@ use serde_json::{Value, json};
 
 use crate::output::{aligned, grouped, three_digits};
 
-/// Formats the sums as a table. Hops are counted from 1.
+/// Formats the sums as a table.
 pub fn text(sums: &WordSums) -> String {
     let mut rows = vec![["application", "hop", "", "programs", "min", "mean", "max"].map(str::to_owned)];
     rows.extend(sums.ordered().into_iter().map(|word| {
         let value = |value: String| if word.count == 0 { "-".to_owned() } else { value };
         [
             word.application.to_string(),
-            (word.hop + 1).to_string(),
+            word.hop.to_string(),
             word.name.clone(),
             grouped(word.count),
             value(grouped(word.least.into())),
@@ -38,7 +38,7 @@ pub fn json(sums: &WordSums) -> Vec<Value> {
         let has_values = word.count > 0;
         json!({
             "application": word.application,
-            "hop": word.hop + 1,
+            "hop": word.hop,
             "name": word.name,
             "programs": word.count,
             "min": has_values.then_some(word.least),

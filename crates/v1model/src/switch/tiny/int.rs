@@ -12,7 +12,8 @@ use switch::{Notification, PortId, Registry, Stat};
 use tpp::int::{IntNode, IntVerdict};
 use wire::int::Marker;
 
-use super::{Switch, TinyPacket};
+use super::limit::ExecutionRate;
+use super::{EXECUTIONS_PER_SECOND, Switch, TinyPacket};
 use crate::switch::packet::Leaving;
 
 /// Default MTU of ports: the maximum length of an IP packet with INT, in bytes.
@@ -31,12 +32,23 @@ pub struct IntSettings {
     pub port_mtus: BTreeMap<PortId, u16>,
     /// The edge ports: packets leave them without INT.
     pub sinks: BTreeSet<PortId>,
+    /// Maximum number of packets a second for packets with INT that arrived on the same port, over all workers. 0
+    /// counts as 1. A burst is at most those of 100 ms. Packets beyond the limit get no metadata, and sinks restore
+    /// them without a report.
+    pub packets_per_second: u32,
 }
 
 impl IntSettings {
     /// Returns the settings of a transit.
     pub fn new(node_id: u32, marker: Marker) -> IntSettings {
-        IntSettings { node_id, marker, mtu: INT_MTU, port_mtus: BTreeMap::new(), sinks: BTreeSet::new() }
+        IntSettings {
+            node_id,
+            marker,
+            mtu: INT_MTU,
+            port_mtus: BTreeMap::new(),
+            sinks: BTreeSet::new(),
+            packets_per_second: EXECUTIONS_PER_SECOND,
+        }
     }
 }
 
@@ -45,13 +57,15 @@ impl IntSettings {
 pub(super) struct IntHop {
     settings: IntSettings,
     pub node: IntNode,
+    rate: ExecutionRate,
     /// Number of the next report; all workers share it.
     next_report: Arc<AtomicU32>,
 }
 
 impl IntHop {
     pub fn new(settings: IntSettings) -> IntHop {
-        IntHop { node: IntNode::new(settings.marker), settings, next_report: Arc::default() }
+        let rate = ExecutionRate::new(settings.packets_per_second);
+        IntHop { node: IntNode::new(settings.marker), rate, settings, next_report: Arc::default() }
     }
 }
 
@@ -68,6 +82,8 @@ pub(super) struct IntStats {
     refused: Stat,
     /// INT was removed.
     removed: Stat,
+    /// Beyond the limit: without the metadata of this switch, or restored without a report.
+    limited: Stat,
 }
 
 impl IntStats {
@@ -79,6 +95,7 @@ impl IntStats {
             mtu: count("mtu"),
             refused: count("refused"),
             removed: count("removed"),
+            limited: count("limited"),
         }
     }
 
@@ -106,13 +123,18 @@ impl Switch {
             return true;
         }
         let Some(programs) = self.tiny.as_deref() else { return true };
-        let Some((hop, stats)) = programs.int.as_ref().zip(programs.ports.get(&input).and_then(|port| port.int)) else {
-            return true;
-        };
+        let Some((hop, port)) = programs.int.as_ref().zip(programs.ports.get(&input)) else { return true };
+        let Some(stats) = port.int else { return true };
+        let is_limited = !port.int_bucket.take(leaving.at, hop.rate);
         let mut memory = self.packet_memory(programs, packet, input, data.len(), leaving);
         if hop.settings.sinks.contains(&leaving.port) {
             let number = || hop.next_report.fetch_add(1, Relaxed);
             return match hop.node.sink(data, programs.switch_id, number, &mut memory) {
+                // Its number was taken, so the collector sees that a report is missing.
+                Ok(removal) if is_limited => {
+                    self.registry.add(stats.limited, 1);
+                    !removal.is_discarded
+                }
                 Ok(removal) => {
                     self.registry.add(stats.removed, 1);
                     self.notify(Notification::IntReport { report: removal.report, time: leaving.at });
@@ -123,6 +145,10 @@ impl Switch {
                     true
                 }
             };
+        }
+        if is_limited {
+            self.registry.add(stats.limited, 1);
+            return true;
         }
         let mtu = hop.settings.port_mtus.get(&leaving.port).map_or(hop.settings.mtu, |mtu| *mtu);
         // A packet is never dropped for its metadata.
