@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::path::Path;
+use std::process::Command;
 
 use serde_json::{Value, json};
 
@@ -17,16 +18,23 @@ struct Application {
     /// The program, under `examples`.
     program: &'static str,
     destinations: Destinations,
-    entries: fn() -> Vec<Value>,
+    state: ApplicationState,
+}
+
+/// What decides where the frames of an application go.
+enum ApplicationState {
+    Entries(fn() -> Vec<Value>),
+    /// Rules of packet subscriptions: the program is a format.
+    Rules(fn() -> String),
 }
 
 /// Every example.
-const APPLICATIONS: [Application; 5] = [
+const APPLICATIONS: [Application; 6] = [
     Application {
         name: "firewall, from the inside",
         program: "firewall/firewall.p4",
         destinations: Destinations::Scattered,
-        entries: || {
+        state: ApplicationState::Entries(|| {
             vec![
                 entry(
                     "FirewallIngress.zones",
@@ -36,31 +44,31 @@ const APPLICATIONS: [Application; 5] = [
                 ),
                 route("FirewallIngress"),
             ]
-        },
+        }),
     },
     Application {
         name: "congestion marks",
         program: "ecn/ecn.p4",
         destinations: Destinations::Scattered,
-        entries: || {
+        state: ApplicationState::Entries(|| {
             let marking = json!({ "threshold": 20 });
             vec![
                 entry("EcnEgress.marking", json!({ "standard.egress_port": 2 }), "EcnEgress.mark_from", marking),
                 route("EcnIngress"),
             ]
-        },
+        }),
     },
     Application {
         name: "load balancer, routed packets",
         program: "load-balancer/balancer.p4",
         destinations: Destinations::Scattered,
-        entries: || vec![route("BalanceIngress")],
+        state: ApplicationState::Entries(|| vec![route("BalanceIngress")]),
     },
     Application {
         name: "load balancer, packets to a service",
         program: "load-balancer/balancer.p4",
         destinations: Destinations::One,
-        entries: || {
+        state: ApplicationState::Entries(|| {
             let member = |at: u32| {
                 json!({
                     "action_name": "BalanceIngress.to_server",
@@ -75,20 +83,33 @@ const APPLICATIONS: [Application; 5] = [
                 "one_shot": (1..=3).map(member).collect::<Vec<_>>(),
             });
             vec![service, route("BalanceIngress")]
-        },
+        }),
     },
     Application {
         name: "tunnel, encapsulation",
         program: "tunnel/tunnel.p4",
         destinations: Destinations::Scattered,
-        entries: || {
+        state: ApplicationState::Entries(|| {
             let ends = json!({ "from": "10.0.1.254", "to": "10.4.0.1", "number": 1 });
             let begins = json!({ "hdr.outer.dst": "10.2.0.0/16" });
             vec![
                 entry("TunnelIngress.begins", begins, "TunnelIngress.enter", ends),
                 route_by("hdr.outer.dst", "TunnelIngress"),
             ]
-        },
+        }),
+    },
+    Application {
+        name: "subscriptions, 64 shares of flows",
+        program: "flow-balancer/balancer.p4",
+        destinations: Destinations::Scattered,
+        state: ApplicationState::Rules(|| {
+            let server = mac_text(SINK_MAC);
+            let rule = |first: u32| {
+                let share = format!("bucket in {first}..{} and src in 10.0.0.0/8", first + 3);
+                format!("rule r{first}: {share}: to_server({server}); fwd(2)\n")
+            };
+            (0..256).step_by(4).map(rule).collect()
+        }),
     },
 ];
 
@@ -118,8 +139,23 @@ impl Application {
         network.let_kernel_route(false)?;
         let sink = if kind == "kernel:" { network.driver_sink()? } else { network.sink()? };
         let entries = directory.join("application.json");
-        std::fs::write(&entries, json!({ "table_entries": (self.entries)() }).to_string())?;
-        let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(self.program);
+        let mut program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(self.program);
+        match self.state {
+            ApplicationState::Entries(list) => {
+                std::fs::write(&entries, json!({ "table_entries": list() }).to_string())?;
+            }
+            ApplicationState::Rules(text) => {
+                let [rules, switch] = ["application.sub", "application.p4"].map(|name| directory.join(name));
+                std::fs::write(&rules, text())?;
+                let mut compile = Command::new(env!("CARGO_BIN_EXE_triplane"));
+                compile.args(["subscribe", "compile"]).args([&program, &rules]);
+                let output = compile.arg("-o").arg(&entries).arg("--program").arg(&switch).output()?;
+                if !output.status.success() {
+                    return Err(String::from_utf8_lossy(&output.stderr).into());
+                }
+                program = switch;
+            }
+        }
         let mut command = pinned(&network.router, "1", Path::new(env!("CARGO_BIN_EXE_triplane")))?;
         command.arg("run").arg(program).arg("--entries").arg(entries);
         command.args(["--json", "--port", &format!("1={kind}r1"), "--port", &format!("2={kind}r2")]);

@@ -17,13 +17,13 @@ use crate::Settings;
 use crate::figures::{median, sorted};
 use crate::forwarder::{ForwarderKind, Running};
 use crate::load::{self, Rate};
-use crate::network::{Destinations, Network, ROUTER_MACS, SINK_MAC, entries_for};
+use crate::network::{Destinations, Network, ROUTER_MACS, RouteKeys, SINK_MAC, entries_for};
 use crate::process::{BenchProcess, pinned};
 
 /// First argument of the process of a controller.
 pub const WRITER: &str = "writer";
 
-/// Share of the packets that need the switch: see [`entries_for`].
+/// Share of the packets that need the switch: see [`RouteKeys::SlowPrefixes`].
 const SLOW_SHARE: f64 = 656.0 / 65_536.0;
 /// Address of the P4Runtime server in the router's namespace.
 const ADDRESS: &str = "127.0.0.1:9559";
@@ -40,10 +40,12 @@ enum KernelForwarder {
     KernelWide,
     KernelSlow,
     KernelLate,
+    KernelRules,
     Routing,
     OpenVswitch,
     Testpmd,
     AfXdp,
+    AfXdpRules,
     AllSlow,
 }
 
@@ -51,7 +53,7 @@ enum KernelForwarder {
 type RowOfTable = (KernelForwarder, &'static str, &'static [(KernelForwarder, Option<f64>)]);
 
 /// Every forwarder.
-const ROWS: [RowOfTable; 12] = [
+const ROWS: [RowOfTable; 14] = [
     (KernelForwarder::RedirectOnly, "redirect only, at XDP", &[]),
     (KernelForwarder::HandWritten, "hand-written router, 256 prefixes", &[]),
     (KernelForwarder::HandWrittenWide, "hand-written router, 64 K prefixes", &[]),
@@ -85,6 +87,12 @@ const ROWS: [RowOfTable; 12] = [
         KernelForwarder::KernelLate,
         "router.p4 in the kernel, started under a flood of one flow",
         &[(KernelForwarder::Kernel, Some(0.9))],
+    ),
+    (KernelForwarder::AfXdpRules, "ternary routes over AF_XDP, 2,304 rules", &[]),
+    (
+        KernelForwarder::KernelRules,
+        "ternary routes in the kernel, 2,304 rules",
+        &[(KernelForwarder::AfXdpRules, None), (KernelForwarder::Kernel, None)],
     ),
     (KernelForwarder::AllSlow, "router.p4 in the kernel, all to the switch", &[(KernelForwarder::AfXdp, Some(0.9))]),
 ];
@@ -138,15 +146,19 @@ impl KernelForwarder {
             | KernelForwarder::KernelWide
             | KernelForwarder::KernelSlow
             | KernelForwarder::KernelLate
+            | KernelForwarder::KernelRules
             | KernelForwarder::AfXdp
+            | KernelForwarder::AfXdpRules
             | KernelForwarder::AllSlow => {
-                let kind = if self == KernelForwarder::AfXdp { "xdp:" } else { "kernel:" };
-                let entries = match self {
-                    KernelForwarder::KernelWide => "wide.json",
-                    KernelForwarder::KernelSlow => "slow.json",
-                    _ => "entries.json",
+                let is_kernel = !matches!(self, KernelForwarder::AfXdp | KernelForwarder::AfXdpRules);
+                let (program, entries) = match self {
+                    KernelForwarder::KernelWide => ("router.p4", "wide.json"),
+                    KernelForwarder::KernelSlow => ("router.p4", "slow.json"),
+                    KernelForwarder::KernelRules | KernelForwarder::AfXdpRules => ("rules.p4", "rules.json"),
+                    _ => ("router.p4", "entries.json"),
                 };
-                RunningForwarder::Triplane(triplane(network, directory, kind, entries, &[])?)
+                let kind = if is_kernel { "kernel:" } else { "xdp:" };
+                RunningForwarder::Triplane(triplane(network, directory, kind, program, entries, &[])?)
             }
         })
     }
@@ -155,7 +167,11 @@ impl KernelForwarder {
     fn measure(self, settings: &Settings, network: &Network, directory: &Path) -> Result<Rate, Box<dyn Error>> {
         let is_driver = !matches!(
             self,
-            KernelForwarder::AfXdp | KernelForwarder::AllSlow | KernelForwarder::OpenVswitch | KernelForwarder::Testpmd
+            KernelForwarder::AfXdp
+                | KernelForwarder::AfXdpRules
+                | KernelForwarder::AllSlow
+                | KernelForwarder::OpenVswitch
+                | KernelForwarder::Testpmd
         );
         let sink = if is_driver { network.driver_sink()? } else { network.sink()? };
         let flood = || network.load_to(self.destinations(), settings.len, 64, None);
@@ -181,16 +197,17 @@ fn works(row: KernelForwarder, name: &str, network: &Network, directory: &Path) 
     result.inspect_err(|error| println!("{name}: left out, {error}")).is_ok()
 }
 
-/// Starts the router with entries of a file.
+/// Starts a router with entries of a file.
 fn triplane(
     network: &Network,
     directory: &Path,
     kind: &str,
+    program: &str,
     entries: &str,
     more: &[&str],
 ) -> Result<BenchProcess, Box<dyn Error>> {
     let mut command = pinned(&network.router, "1", Path::new(env!("CARGO_BIN_EXE_triplane")))?;
-    command.arg("run").arg(directory.join("router.p4")).arg("--entries").arg(directory.join(entries)).args(more);
+    command.arg("run").arg(directory.join(program)).arg("--entries").arg(directory.join(entries)).args(more);
     command.args(["--json", "--port", &format!("1={kind}r1"), "--port", &format!("2={kind}r2")]);
     BenchProcess::start(&mut command, "press Ctrl-C to stop")
 }
@@ -200,9 +217,12 @@ pub fn compare(settings: &Settings, network: &Network, directory: &Path) -> Resu
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/router/router.p4");
     // The same router with room for all prefixes.
     let source = std::fs::read_to_string(source)?.replace("size = 1024;", "size = 65536;");
-    std::fs::write(directory.join("router.p4"), source)?;
-    std::fs::write(directory.join("wide.json"), entries_for(Destinations::Wide, false))?;
-    std::fs::write(directory.join("slow.json"), entries_for(Destinations::Ascending, true))?;
+    std::fs::write(directory.join("router.p4"), &source)?;
+    let ternary = source.replace("hdr.ipv4.dst: lpm", "hdr.ipv4.dst: ternary");
+    std::fs::write(directory.join("rules.p4"), ternary)?;
+    std::fs::write(directory.join("wide.json"), entries_for(Destinations::Wide, RouteKeys::Prefixes))?;
+    std::fs::write(directory.join("slow.json"), entries_for(Destinations::Ascending, RouteKeys::SlowPrefixes))?;
+    std::fs::write(directory.join("rules.json"), entries_for(Destinations::Ascending, RouteKeys::Rules))?;
     let rows: Vec<RowOfTable> =
         ROWS.into_iter().filter(|(row, name, _)| works(*row, name, network, directory)).collect();
     let mut rounds: Vec<Vec<Rate>> = Vec::new();
@@ -236,7 +256,7 @@ fn writes(settings: &Settings, network: &Network, directory: &Path) -> Result<f6
     network.router.set_up("lo")?;
     network.let_kernel_route(false)?;
     let _sink = network.driver_sink()?;
-    let process = triplane(network, directory, "kernel:", "entries.json", &["--p4runtime", ADDRESS])?;
+    let process = triplane(network, directory, "kernel:", "router.p4", "entries.json", &["--p4runtime", ADDRESS])?;
     let _load = network.load_to(Destinations::Scattered, settings.len, 64, None)?;
     // The controller shares the processor of the switch, as the flood takes all of its own.
     let own = std::env::current_exe()?;

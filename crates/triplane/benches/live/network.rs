@@ -200,7 +200,7 @@ fn frame_between(len: usize, from: Ipv4Addr, to: Ipv4Addr, identification: u16) 
 
 /// Returns the entries of `examples/router`: every prefix, and the router's own addresses on both ports.
 pub fn entries() -> String {
-    entries_for(Destinations::Ascending, false)
+    entries_for(Destinations::Ascending, RouteKeys::Prefixes)
 }
 
 /// More specific prefixes of the 256 /24, with 656 of their 65,536 addresses: 1 %.
@@ -211,16 +211,33 @@ pub fn mac_text(mac: [u8; 6]) -> String {
     mac.map(|byte| format!("{byte:02x}")).join(":")
 }
 
-/// Does the same for the prefixes of these destinations. If `is_slow`, 1 % of the scattered destinations lead to a port
-/// that does not exist.
-pub fn entries_for(destinations: Destinations, is_slow: bool) -> String {
+/// Keys of the entries of the router's table of routes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RouteKeys {
+    /// Prefixes.
+    Prefixes,
+    /// Prefixes, and more specific ones with 1 % of the scattered destinations, which lead to a port that does not
+    /// exist.
+    SlowPrefixes,
+    /// Ternary keys with priorities: each prefix is divided into 9 parts, with masks of 25 to 32 bits.
+    Rules,
+}
+
+/// Does the same for the prefixes of these destinations.
+pub fn entries_for(destinations: Destinations, keys: RouteKeys) -> String {
     let route = |prefix: Ipv4Addr, length: u32, port: u32| {
-        json!({
+        let mut route = json!({
             "table": "RouterIngress.ipv4_lpm",
             "match": { "hdr.ipv4.dst": [prefix.to_string(), length] },
             "action_name": "RouterIngress.forward",
             "action_params": { "mac": mac_text(SINK_MAC), "port": port },
-        })
+        });
+        if keys == RouteKeys::Rules {
+            let mask = Ipv4Addr::from(u32::MAX << (32 - length));
+            route["match"]["hdr.ipv4.dst"] = json!([prefix.to_string(), mask.to_string()]);
+            route["priority"] = length.into();
+        }
+        route
     };
     let port = |(port, own): (usize, &[u8; 6])| {
         json!({
@@ -230,9 +247,19 @@ pub fn entries_for(destinations: Destinations, is_slow: bool) -> String {
             "action_params": { "mac": mac_text(*own) },
         })
     };
-    let slow = ONE_PERCENT.iter().filter(|_| is_slow);
+    let slow = ONE_PERCENT.iter().filter(|_| keys == RouteKeys::SlowPrefixes);
     let slow = slow.map(|(net, length)| route(Ipv4Addr::from(NET + (net << 8)), *length, 9));
-    let routes = destinations.prefixes().map(|prefix| route(prefix, 24, 2)).chain(slow);
-    let all: Vec<_> = routes.chain(ROUTER_MACS.iter().enumerate().map(port)).collect();
+    let routes = destinations.prefixes().flat_map(|prefix| match keys {
+        RouteKeys::Rules => parts(prefix).map(|(part, length)| route(part, length, 2)).collect(),
+        RouteKeys::Prefixes | RouteKeys::SlowPrefixes => vec![route(prefix, 24, 2)],
+    });
+    let all: Vec<_> = routes.chain(slow).chain(ROUTER_MACS.iter().enumerate().map(port)).collect();
     json!({ "table_entries": all }).to_string()
+}
+
+/// Divides a prefix of 24 bits: its first half, the first half of the rest, and so on; the last part is one address.
+fn parts(prefix: Ipv4Addr) -> impl Iterator<Item = (Ipv4Addr, u32)> {
+    let first = u32::from(prefix);
+    let part = move |length: u32| (Ipv4Addr::from(first + 256 - (1 << (33 - length))), length);
+    (25..=32).map(part).chain([(Ipv4Addr::from(first + 255), 32)])
 }
