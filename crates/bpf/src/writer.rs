@@ -83,6 +83,8 @@ struct CopiedTable {
     /// Numbers of entries for which there is no room, and the last one that was tried again.
     missing: BTreeSet<u32>,
     retried: u32,
+    /// Whether there may be room for some of them since they were tried.
+    has_freed: bool,
 }
 
 impl CopiedTable {
@@ -94,7 +96,14 @@ impl CopiedTable {
         };
         // Record 0 is that of the default action.
         let records = Numbers::new(1, layout.capacity.saturating_add(1));
-        CopiedTable { writer, entries: BTreeMap::new(), records, missing: BTreeSet::new(), retried: 0 }
+        CopiedTable {
+            writer,
+            entries: BTreeMap::new(),
+            records,
+            missing: BTreeSet::new(),
+            retried: 0,
+            has_freed: false,
+        }
     }
 }
 
@@ -337,7 +346,9 @@ impl RegionWriter {
             profile_view(*id).retry(copied).ok_or_else(|| full_profile(*id))?;
         }
         let mut changed: BTreeSet<TableId> = entries().map(|(id, _)| id).collect();
-        for (id, table) in tables.iter_mut().filter(|(_, table)| !table.missing.is_empty()) {
+        // Entries without room may need that of a profile.
+        let may_fit = |id: TableId, table: &CopiedTable| table.has_freed || profile_of(id).is_some();
+        for (id, table) in tables.iter_mut().filter(|(id, table)| !table.missing.is_empty() && may_fit(**id, table)) {
             let profile = profile_of(*id).and_then(|id| Some((profile_view(id), profiles.get_mut(&id)?)));
             table_view(*id).retry(table, profile, program, objects);
             changed.insert(*id);
@@ -424,6 +435,7 @@ impl<'r> TableView<'r> {
             sink.hit(self.id, entry.handle, count);
         }
         table.records.free(entry.record);
+        table.has_freed = true;
     }
 
     /// Adds an entry, or gives it another action. `None` if there is no room.
@@ -483,7 +495,7 @@ impl<'r> TableView<'r> {
         }
     }
 
-    /// Adds entries that had no room before, until too many of them have none.
+    /// Adds entries that had no room before, until too many of them have none. The others wait for the next update.
     fn retry(
         &self,
         table: &mut CopiedTable,
@@ -492,6 +504,7 @@ impl<'r> TableView<'r> {
         objects: &Objects,
     ) {
         let mut failures = 0;
+        table.has_freed = false;
         for _ in 0..table.missing.len() {
             let later = table.missing.range(table.retried.saturating_add(1)..).next();
             let Some(number) = later.or_else(|| table.missing.first()).copied() else { return };
@@ -510,6 +523,7 @@ impl<'r> TableView<'r> {
                 failures += 1;
             }
             if failures == MAX_RETRIES {
+                table.has_freed = true;
                 return;
             }
         }
@@ -518,7 +532,7 @@ impl<'r> TableView<'r> {
     /// Completes the changes of rules.
     fn finish(&self, table: &mut CopiedTable) {
         if let (TableSearch::Rules(shape), KeyWriter::Rules(writer)) = (&self.layout.search, &mut table.writer) {
-            writer.finish(self.words(shape.words()));
+            table.has_freed |= writer.finish(self.words(shape.words()));
         }
     }
 

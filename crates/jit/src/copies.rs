@@ -7,7 +7,6 @@
 
 use engine::{Colour, Now, Objects, Requested};
 
-use crate::code;
 use crate::host::Host;
 use crate::in_place::InPlacePacket;
 use crate::layout::word;
@@ -159,13 +158,9 @@ impl Copies<'_, '_> {
             frame.add(word::HOST).write(&raw mut host as u64);
             (unit.code)(frame, &raw mut self.row);
         }
+        // The unit may return although an `exit` has left an atomic section: the code behind egress still runs then.
+        drop(host);
         let ending = self.row.ended & 0xff;
-        if ending == code::RETURN {
-            // The copy has ended all its atomic sections.
-            std::mem::forget(host);
-        } else {
-            drop(host);
-        }
         let step = usize::from((self.row.ended >> STEP) as u16);
         let frame = &mut lent.packet.frame;
         frame[word::OUT] = self.row.out;

@@ -271,12 +271,14 @@ impl ServiceState {
         {
             let mut server = self.server();
             if let Some(switch) = server.saved_switch() {
-                batch.run(switch, usize::MAX);
+                batch.run(switch, usize::MAX, &|| ());
             }
         }
         while !batch.is_finished() {
             let run = self.plane.run(move |plane| {
-                batch.run(plane.switch, count);
+                batch.run(plane.switch, count, plane.stop_others);
+                // Operations of others must not prolong the standstill.
+                batch.is_exclusive().then(|| plane.switch.publish());
                 batch
             });
             batch = run.await?;

@@ -136,9 +136,9 @@ impl Op {
         }
     }
 
-    /// Whether the operation sets registers.
-    pub(crate) fn sets_register(&self) -> bool {
-        matches!(self, Op::SetRegister(..))
+    /// Whether packets see the effect at once, and not when it is published.
+    pub(crate) fn is_seen_at_once(&self) -> bool {
+        matches!(self, Op::SetRegister(..) | Op::SetMeter(..))
     }
 
     /// Runs the operation.

@@ -36,18 +36,28 @@ pub(crate) struct WriteBatch {
     pub(crate) admission: Admission,
     program: Arc<Program>,
     atomicity: Atomicity,
-    /// The updates in order. `None` only while an item is being run or undone.
+    /// The updates in the order of the request. `None` only while an item is being run or undone.
     items: Vec<Option<BatchItem>>,
+    /// Indices of the updates in the order in which they run. If packets must see all of the batch or none of it, those
+    /// that they see at once are the last ones, as all packets wait for them.
+    order: Vec<usize>,
+    /// Whether no packet is being processed until what was written is published.
+    is_exclusive: bool,
     /// References between entities, lent by the server for the duration of the write.
     references: References,
     /// Number of elements that updates of whole arrays have set.
     set_elements: u64,
-    /// Index of the next update to run or, during a rollback, number of updates still to undo.
+    /// Index into `order` of the next update to run or, during a rollback, number of updates still to undo.
     next: usize,
     /// Whether the batch is, or was, rolled back. Set from the start if an update of an atomic batch has no plan: then
     /// nothing runs.
     rolling_back: bool,
     finished: bool,
+}
+
+/// Whether packets see the effect of an update at once.
+fn is_seen_at_once(item: &Option<BatchItem>) -> bool {
+    matches!(item, Some(BatchItem::Ready(planned)) if planned.op.is_seen_at_once())
 }
 
 impl WriteBatch {
@@ -65,12 +75,18 @@ impl WriteBatch {
                 Err(refusal) => BatchItem::Failed(refusal),
             })
         };
-        let items = plans.into_iter().map(item).collect();
+        let items: Vec<_> = plans.into_iter().map(item).collect();
+        let mut order: Vec<usize> = (0..items.len()).collect();
+        if atomicity == Atomicity::DataplaneAtomic {
+            order.sort_by_key(|at| is_seen_at_once(&items[*at]));
+        }
         WriteBatch {
             admission,
             program,
             atomicity,
             items,
+            order,
+            is_exclusive: false,
             references,
             set_elements: 0,
             next: 0,
@@ -84,28 +100,38 @@ impl WriteBatch {
         self.atomicity == Atomicity::DataplaneAtomic
     }
 
+    /// Whether no packet is being processed until what was written is published.
+    pub(crate) fn is_exclusive(&self) -> bool {
+        self.is_exclusive
+    }
+
     /// Whether every update has been run or rolled back.
     pub(crate) fn is_finished(&self) -> bool {
         self.finished
     }
 
     /// Runs up to `count` updates, or rolls back as many. An update of a whole array counts by its elements.
-    pub(crate) fn run(&mut self, switch: &mut dyn SwitchControl, count: usize) {
+    /// `stop_others` waits until no other thread runs packets of the switch, until what was written is published.
+    pub(crate) fn run(&mut self, switch: &mut dyn SwitchControl, count: usize, stop_others: &dyn Fn()) {
         assert!(Arc::ptr_eq(switch.program(), &self.program), "the pipeline does not change during a write");
         if self.atomicity != Atomicity::ContinueOnError {
             // The counts of entries that are removed return if the write fails.
             switch.collect_counts();
         }
-        let sets_register =
-            |item: &Option<BatchItem>| matches!(item, Some(BatchItem::Ready(planned)) if planned.op.sets_register());
-        if self.is_atomic() && self.items.iter().any(sets_register) {
-            // Packets in the kernel see registers at once, and tables when all is done.
-            switch.suspend_kernel();
-        }
         let (mut steps, begin) = (0, self.set_elements);
         while !self.finished && steps + ((self.set_elements - begin) / ELEMENTS_AN_UPDATE) < count as u64 {
-            self.step(switch);
+            self.step(switch, stop_others);
             steps += 1;
+        }
+    }
+
+    /// Keeps all packets out until the batch is published, if they would see the next update without the rest.
+    fn keep_packets_out(&mut self, switch: &mut dyn SwitchControl, stop_others: &dyn Fn()) {
+        let is_next = self.order.get(self.next).is_some_and(|at| is_seen_at_once(&self.items[*at]));
+        if is_next && self.is_atomic() && !self.rolling_back && !self.is_exclusive {
+            self.is_exclusive = true;
+            stop_others();
+            switch.suspend_kernel();
         }
     }
 
@@ -125,13 +151,15 @@ impl WriteBatch {
         Ok(())
     }
 
-    fn step(&mut self, switch: &mut dyn SwitchControl) {
+    fn step(&mut self, switch: &mut dyn SwitchControl, stop_others: &dyn Fn()) {
+        self.keep_packets_out(switch, stop_others);
         if self.rolling_back {
             let Some(at) = self.next.checked_sub(1) else {
                 self.finished = true;
                 return;
             };
             self.next = at;
+            let at = self.order[at];
             if let Some(BatchItem::Done(change, undo, before)) = self.items[at].take() {
                 undo.run(switch);
                 restrictions::restore(&mut self.references, before);
@@ -139,11 +167,11 @@ impl WriteBatch {
             }
             return;
         }
-        let at = self.next;
-        let Some(slot) = self.items.get_mut(at) else {
+        let Some(&at) = self.order.get(self.next) else {
             self.finished = true;
             return;
         };
+        let slot = &mut self.items[at];
         if let Some(BatchItem::Ready(PlannedUpdate { op, change, subject })) =
             slot.take_if(|it| matches!(it, BatchItem::Ready(_)))
         {

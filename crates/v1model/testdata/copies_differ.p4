@@ -66,12 +66,13 @@ control MainIngress(inout headers_t hdr, inout metadata_t meta, inout standard_m
 control MainEgress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard) {
     direct_counter(CounterType.packets) hits;
     action mark(bit<16> x) { hits.count(); hdr.command.value = hdr.command.value ^ x; }
+    action leave() { exit; }
     table marks {
         key = { standard.egress_rid: exact; }
-        actions = { mark; NoAction; }
+        actions = { mark; leave; NoAction; }
         default_action = NoAction();
         counters = hits;
-        const entries = { 2: mark(0x5555); 3: mark(0xaaaa); }
+        const entries = { 2: mark(0x5555); 3: mark(0xaaaa); 5: leave(); }
     }
     apply {
         if (hdr.command.todo[0:0] == 1) { hdr.command.value = hdr.command.value + standard.egress_rid; }

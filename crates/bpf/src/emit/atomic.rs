@@ -7,7 +7,8 @@ use super::scratch::ScratchWord;
 use super::{Emitter, HandOverReason, R0, R2, R3};
 use crate::asm::{AccessSize, Alu, Cond, Instruction, MapRef};
 
-/// Number of times that a packet looks at the lock: half a microsecond, longer than another packet there has it.
+/// Number of times that a packet looks at the lock: half a microsecond, longer than another packet has it for a few
+/// registers. One that searches rules behind its section may have it for longer.
 const ATTEMPTS: i32 = 200;
 
 impl Emitter<'_> {

@@ -30,7 +30,8 @@ impl Objects {
         self.shared.registers[register].read_words(elements, self.several, words);
     }
 
-    /// Sets an element of a register array, visible to all workers immediately.
+    /// Sets an element of a register array, visible to all workers immediately. No packet is in an `@atomic` block
+    /// meanwhile, so its write does not replace this one by a value that it computed from an earlier one.
     ///
     /// # Errors
     /// `BeyondEnd`, `ValueWidth`, `RowRegister`.
@@ -41,19 +42,23 @@ impl Objects {
         if index >= registers.size() {
             return Err(registers.beyond(index));
         }
-        registers.set(index, &value, self.several);
+        self.begin_atomic();
+        self.shared.registers[register].set(index, &value, self.several);
+        self.end_atomic();
         Ok(())
     }
 
-    /// Sets all elements of a register array, one after the other.
+    /// Sets all elements of a register array, one after the other, each as [`Objects::set_register`] does.
     ///
     /// # Errors
     /// `ValueWidth`, `RowRegister`.
     pub fn fill_register(&mut self, register: RegisterId, value: Bits) -> Result<(), EntryError> {
         self.check_not_in_rows(register)?;
-        let registers = &self.shared.registers[register];
-        registers.check(&value)?;
-        registers.fill(&value, self.several);
+        self.shared.registers[register].check(&value)?;
+        self.begin_atomic();
+        let (registers, exclusive) = (&self.shared.registers[register], &mut self.exclusive);
+        registers.fill(&value, self.several, || exclusive.pause());
+        self.end_atomic();
         Ok(())
     }
 

@@ -68,6 +68,14 @@ impl Exclusive {
         self.depth += 1;
     }
 
+    /// Lets others take the lock between two parts of a long block, if this worker has it.
+    pub(super) fn pause(&mut self) {
+        if self.depth == 1 {
+            self.end(1);
+            self.begin();
+        }
+    }
+
     /// Ends the innermost `blocks` blocks.
     fn end(&mut self, blocks: u32) {
         if self.depth > 0 {

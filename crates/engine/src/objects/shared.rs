@@ -17,6 +17,9 @@ use super::metering::MeterArray;
 use super::paged::PAGE;
 use super::register_words::{RegisterWords, SharedWords};
 
+/// Number of elements that are set before others may take the lock of `@atomic` blocks.
+const ELEMENTS_AT_ONCE: u64 = 1 << 10;
+
 /// Registers and meters.
 #[derive(Debug)]
 pub(crate) struct SharedArrays {
@@ -225,21 +228,32 @@ impl Registers {
         }
     }
 
-    /// Sets every element. Writing 0 to elements that were never written allocates no memory.
-    pub(crate) fn fill(&self, value: &Bits, several: bool) {
-        let zero = *value == Bits::zero(self.width);
-        if zero && self.stride <= 1 {
-            self.words.iter().for_each(|(_, word)| word.store(0, Relaxed));
-        } else if zero {
+    /// Sets every element, and calls `pause` after every 1,024 of them. Writing 0 to elements that were never written
+    /// allocates no memory.
+    pub(crate) fn fill(&self, value: &Bits, several: bool, mut pause: impl FnMut()) {
+        let mut count = 0;
+        let mut has_set = || {
+            count += 1;
+            if count % ELEMENTS_AT_ONCE == 0 {
+                pause();
+            }
+        };
+        if *value == Bits::zero(self.width) {
             let mut last = None;
-            for (at, _) in self.words.iter() {
-                let index = at / self.stride;
-                if last.replace(index) != Some(index) {
-                    self.set(index, value, several);
+            for (at, word) in self.words.iter() {
+                if self.stride <= 1 {
+                    word.store(0, Relaxed);
+                    has_set();
+                } else if last.replace(at / self.stride) != Some(at / self.stride) {
+                    self.set(at / self.stride, value, several);
+                    has_set();
                 }
             }
         } else {
-            (0..self.size).for_each(|index| self.set(index, value, several));
+            for index in 0..self.size {
+                self.set(index, value, several);
+                has_set();
+            }
         }
     }
 

@@ -375,6 +375,36 @@ fn an_atomic_block_is_one_step_for_all_workers_and_ends_with_its_body() {
     assert_eq!(world.objects.register(words, 5).unwrap().low_u64(), WORKERS * TIMES);
 }
 
+/// A block that has read an element does not overwrite what a controller sets meanwhile.
+#[test]
+fn a_write_of_a_controller_waits_for_atomic_blocks() {
+    let mut world = World::new(PROGRAM);
+    let (words, _) = world.program.registers.iter().next().unwrap();
+    let mut worker = world.objects.worker();
+    let controller = &mut world.objects;
+    let writes: [(u128, fn(&mut Objects, ir::RegisterId, Bits)); 2] = [
+        (77, |objects, words, value| objects.set_register(words, 5, value).unwrap()),
+        (78, |objects, words, value| objects.fill_register(words, value).unwrap()),
+    ];
+    for (value, write) in writes {
+        let has_read = std::sync::Barrier::new(2);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                worker.begin_atomic();
+                let read = worker.register(words, 5).unwrap();
+                has_read.wait();
+                // Long enough for the other thread to write, if it does not wait.
+                std::thread::sleep(std::time::Duration::from_millis(20));
+                worker.set_register(words, 5, Bits::new(u128::from(read.low_u64()) + 1, 48)).unwrap();
+                worker.end_atomic();
+            });
+            has_read.wait();
+            write(controller, words, Bits::new(value, 48));
+        });
+        assert_eq!(u128::from(controller.register(words, 5).unwrap().low_u64()), value);
+    }
+}
+
 #[test]
 fn a_meter_gives_all_workers_together_what_it_gives_one() {
     const WORKERS: u64 = 3;

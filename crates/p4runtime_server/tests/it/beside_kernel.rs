@@ -50,20 +50,32 @@ fn counter(server: &TestServer<V1ModelTarget>) -> v1::Update {
     }))
 }
 
+/// Changes a multicast group that does not exist.
+fn missing_group() -> v1::Update {
+    let group = v1::MulticastGroupEntry { multicast_group_id: 99, ..Default::default() };
+    let entry = v1::packet_replication_engine_entry::Type::MulticastGroupEntry(group);
+    update(v1::entity::Entity::PacketReplicationEngineEntry(v1::PacketReplicationEngineEntry { r#type: Some(entry) }))
+}
+
 #[test]
 fn packets_see_registers_of_an_atomic_write_with_all_of_it() {
     let mut server = server();
     let cases = [
         (Atomicity::DataplaneAtomic, vec![counter(&server), register(&server, 0, 1)], true, true),
         (Atomicity::DataplaneAtomic, vec![register(&server, 0, 1), register(&server, 0, 99)], false, false),
+        // Packets wait for the last updates only, so not at all if one before them fails.
+        (Atomicity::DataplaneAtomic, vec![register(&server, 0, 1), missing_group()], false, false),
         (Atomicity::DataplaneAtomic, vec![counter(&server)], true, false),
         (Atomicity::RollbackOnError, vec![register(&server, 0, 1)], true, false),
         (Atomicity::ContinueOnError, vec![register(&server, 0, 1)], true, false),
     ];
     for (atomicity, updates, is_right, waits) in cases {
         let what = format!("{atomicity:?} {updates:?}");
+        let stops = server.stops.take();
         assert_eq!(server.write(atomicity, updates).is_ok(), is_right, "{what}");
         assert_eq!(server.switch.is_in_kernel(), !waits, "{what}");
+        // Other workers would see registers before the tables of the same write.
+        assert_eq!(server.stops.take(), u64::from(waits), "{what}, after {stops}");
         // The data plane publishes what was written before it is acknowledged.
         server.switch.publish();
         assert!(server.switch.is_in_kernel(), "{what}");

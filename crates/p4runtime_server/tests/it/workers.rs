@@ -9,9 +9,9 @@ use compiler::Source;
 use engine::ActionCall;
 use p4runtime_proto::v1;
 use p4runtime_proto::v1::p4_runtime_client::P4RuntimeClient;
-use p4runtime_server::{Pipeline, RunChannels, Server, Settings, listen, switch_builder};
+use p4runtime_server::{Listening, Pipeline, RunChannels, Server, Settings, listen, switch_builder};
 use ports::{Port, PortError, PortStats, Received, Sent};
-use runtime::{Hook, HookContext, PortDrivers, RunConfig};
+use runtime::{Hook, HookContext, PortDrivers, RunConfig, RunHandle};
 use switch::{Device, Frame, PortId, SwitchControl, Time};
 use tokio::runtime::Runtime;
 use tonic::codegen::tokio_stream::{StreamExt, iter, pending};
@@ -23,7 +23,8 @@ const SOON: Duration = Duration::from_secs(60);
 /// The port that every frame leaves by.
 const OUT: u32 = 1;
 
-/// Every frame leaves with the mark of the default action in its type.
+/// Every frame leaves with the mark of the default action in its type, and with that of the register at the end of its
+/// source.
 const PROGRAM: &str = r#"
 #include <core.p4>
 #include <v1model.p4>
@@ -35,9 +36,16 @@ parser P(packet_in b, out H h, inout M m, inout standard_metadata_t s) {
 }
 control V(inout H h, inout M m) { apply {} }
 control I(inout H h, inout M m, inout standard_metadata_t s) {
+    register<bit<16>>(262144) all_marks;
     action mark(bit<16> value) { h.ethernet.type = value; }
     table marks { key = { h.ethernet.dst : exact; } actions = { mark; } default_action = mark(0); }
-    apply { s.egress_spec = 1; marks.apply(); }
+    apply {
+        bit<16> value;
+        all_marks.read(value, 0);
+        h.ethernet.src[15:0] = value;
+        s.egress_spec = 1;
+        marks.apply();
+    }
 }
 control E(inout H h, inout M m, inout standard_metadata_t s) { apply {} }
 control C(inout H h, inout M m) { apply {} }
@@ -206,35 +214,102 @@ async fn primary(
     (client, stream)
 }
 
-#[test]
-fn a_packet_after_an_acknowledged_write_meets_it_on_every_worker() {
-    const WRITES: u16 = 300;
-    let (switch, pipeline) = pipeline();
-    let info = compiler::expect_program(&Source::without_files("marks.p4", PROGRAM), &V1Model).p4info;
-    let ids = (
-        info.tables[0].preamble.as_ref().expect("it has one").id,
-        info.tables[0].action_refs.iter().map(|action| action.id).next().expect("it has an action"),
-    );
-    let RunChannels { handle, hook, notifications, .. } = channels();
-    let server = Server::new(Settings::new(&V1Model, [0, 1], None)).with_pipeline(pipeline, &switch);
-    let here = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
-    let listening = listen(server, handle, notifications, here, None).expect("the server listens");
-    let (ins, inputs): (Vec<_>, Vec<_>) = (0..2).map(|_| socket_port()).unzip();
-    let (outs, outputs): (Vec<_>, Vec<_>) = (0..2).map(|_| socket_port()).unzip();
-    let ports = vec![PortDrivers { id: PortId(0), drivers: ins }, PortDrivers { id: PortId(OUT), drivers: outs }];
-    let hooks: Vec<Box<dyn Hook<Switch>>> = vec![Box::new(hook), Box::new(LongTurn)];
-    let config = RunConfig { workers: 2, hooks, limit: Some(2 * SOON), ..RunConfig::new(switch, ports) };
-    let running = config.spawn_live("switch").expect("a thread starts");
-    let executor = Runtime::new().expect("a runtime starts");
-    let (mut client, _stream) = executor.block_on(primary(listening.address()));
-    for value in 1..=WRITES {
-        executor.block_on(client.write(write_of(value, ids))).expect("it is written");
-        for (input, output) in inputs.iter().zip(&outputs) {
+/// A switch with two workers, each with its own queue of both ports, and a server.
+struct WorkerRig {
+    inputs: Vec<UnixDatagram>,
+    outputs: Vec<UnixDatagram>,
+    running: RunHandle<Switch>,
+    listening: Listening,
+    info: p4runtime_proto::config::P4Info,
+}
+
+impl WorkerRig {
+    fn new() -> WorkerRig {
+        let (switch, pipeline) = pipeline();
+        let info = compiler::expect_program(&Source::without_files("marks.p4", PROGRAM), &V1Model).p4info;
+        let RunChannels { handle, hook, notifications, .. } = channels();
+        let server = Server::new(Settings::new(&V1Model, [0, 1], None)).with_pipeline(pipeline, &switch);
+        let here = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
+        let listening = listen(server, handle, notifications, here, None).expect("the server listens");
+        let (ins, inputs): (Vec<_>, Vec<_>) = (0..2).map(|_| socket_port()).unzip();
+        let (outs, outputs): (Vec<_>, Vec<_>) = (0..2).map(|_| socket_port()).unzip();
+        let ports = vec![PortDrivers { id: PortId(0), drivers: ins }, PortDrivers { id: PortId(OUT), drivers: outs }];
+        let hooks: Vec<Box<dyn Hook<Switch>>> = vec![Box::new(hook), Box::new(LongTurn)];
+        let config = RunConfig { workers: 2, hooks, limit: Some(2 * SOON), ..RunConfig::new(switch, ports) };
+        let running = config.spawn_live("switch").expect("a thread starts");
+        WorkerRig { inputs, outputs, running, listening, info }
+    }
+
+    /// Sends a frame through each worker, and returns those that leave.
+    fn send(&self) -> Vec<Vec<u8>> {
+        let through = |(input, output): (&UnixDatagram, &UnixDatagram)| {
             input.send(&[0; 60]).expect("the port is there");
             let mut frame = [0; 256];
             let len = output.recv(&mut frame).expect("the frame leaves");
-            assert_eq!(mark_of(&frame[..len]), value, "a frame meets what an acknowledged write replaced");
+            frame[..len].to_vec()
+        };
+        self.inputs.iter().zip(&self.outputs).map(through).collect()
+    }
+
+    /// Returns a write that sets the mark of the default action.
+    fn write_of(&self, value: u16) -> v1::WriteRequest {
+        let table = &self.info.tables[0];
+        let ids = (
+            table.preamble.as_ref().expect("it has one").id,
+            table.action_refs.iter().map(|action| action.id).next().expect("it has an action"),
+        );
+        write_of(value, ids)
+    }
+}
+
+#[test]
+fn a_packet_after_an_acknowledged_write_meets_it_on_every_worker() {
+    const WRITES: u16 = 300;
+    let rig = WorkerRig::new();
+    let executor = Runtime::new().expect("a runtime starts");
+    let (mut client, _stream) = executor.block_on(primary(rig.listening.address()));
+    for value in 1..=WRITES {
+        executor.block_on(client.write(rig.write_of(value))).expect("it is written");
+        for frame in rig.send() {
+            assert_eq!(mark_of(&frame), value, "a frame meets what an acknowledged write replaced");
         }
     }
-    running.stop().expect("there are descriptors");
+    rig.running.stop().expect("there are descriptors");
+}
+
+/// Registers are written in place, and tables are published. An atomic write keeps packets out meanwhile.
+#[test]
+fn no_worker_sees_registers_of_an_atomic_write_without_its_tables() {
+    const WRITES: u16 = 40;
+    let rig = WorkerRig::new();
+    let executor = Runtime::new().expect("a runtime starts");
+    let (mut client, _stream) = executor.block_on(primary(rig.listening.address()));
+    let register_id = rig.info.registers[0].preamble.as_ref().expect("it has one").id;
+    let write = |value: u16| {
+        let bytes = p4runtime_proto::bytestring::shortest(&value.to_be_bytes());
+        let data = Some(v1::P4Data { data: Some(v1::p4_data::Data::Bitstring(bytes)) });
+        let all = v1::RegisterEntry { register_id, index: None, data };
+        let entity = Some(v1::Entity { entity: Some(v1::entity::Entity::RegisterEntry(all)) });
+        let mut request = rig.write_of(value);
+        // All elements take long enough for packets to come in between.
+        request.updates.insert(0, v1::Update { r#type: v1::update::Type::Modify.into(), entity });
+        request.set_atomicity(v1::write_request::Atomicity::DataplaneAtomic);
+        request
+    };
+    let writes: Vec<v1::WriteRequest> = (1..=WRITES).map(write).collect();
+    let writer = executor.spawn(async move {
+        for request in writes {
+            client.write(request).await.expect("it is written");
+        }
+    });
+    let mut last = 0;
+    while !writer.is_finished() {
+        for frame in rig.send() {
+            last = u16::from_be_bytes([frame[10], frame[11]]);
+            assert_eq!(last, mark_of(&frame), "a frame meets a part of a write");
+        }
+    }
+    executor.block_on(writer).expect("it is written");
+    assert!(last > 0, "packets went on during the writes");
+    rig.running.stop().expect("there are descriptors");
 }

@@ -232,12 +232,14 @@ pub struct RuleWriter {
     /// Seed of the tuple and index of the bucket, by the number of the rule.
     places: HashMap<u32, (u64, usize)>,
     next_seed: u64,
+    /// Whether a tuple was removed while rules without one were compared one by one.
+    has_freed: bool,
 }
 
 impl RuleWriter {
     /// Creates the writer of an empty table.
     pub fn new(shape: FlatRules) -> RuleWriter {
-        RuleWriter { shape, tuples: Vec::new(), places: HashMap::new(), next_seed: 1 }
+        RuleWriter { shape, tuples: Vec::new(), places: HashMap::new(), next_seed: 1, has_freed: false }
     }
 
     /// Adds a rule. It is found after the next call of [`RuleWriter::finish`].
@@ -254,14 +256,27 @@ impl RuleWriter {
         if number > shape.capacity {
             return Err(FlatFull);
         }
-        let mask: Vec<u64> = shape.elements().zip(&rule.pairs).map(|(kind, pair)| kind.mask(*pair)).collect();
-        let at = self.choose(words, &mask, rule);
-        if self.chain(words, bucket_of(&shape, &self.tuples[at], rule)) >= MAX_BUCKET {
+        let at = self.choose(words, &rule.pairs);
+        let (tuple, rank) = (&self.tuples[at], rule.rank_word());
+        if self.chain(words, bucket_of(&shape, tuple, &rule.pairs), MAX_BUCKET) == MAX_BUCKET {
             return Err(FlatFull);
         }
-        let (tuple, rank) = (&mut self.tuples[at], rule.rank_word());
+        let first = shape.rule(number);
+        store(words, first, rank);
+        for (at, word) in (first + 2..).zip(rule.pairs.iter().flatten()) {
+            store(words, at, *word);
+        }
+        self.link(words, number, at, &rule.pairs);
+        Ok(())
+    }
+
+    /// Links a rule, which is written but for the number of the next one, into its bucket of a tuple.
+    fn link(&mut self, words: &[AtomicU64], number: u32, at: usize, pairs: &[[u64; 2]]) {
+        let (shape, tuple) = (self.shape, &mut self.tuples[at]);
+        let first = shape.rule(number);
+        let rank = load(words, first);
         *tuple.ranks.entry(rank).or_default() += 1;
-        let bucket = bucket_of(&shape, tuple, rule);
+        let bucket = bucket_of(&shape, tuple, pairs);
         self.places.insert(number, (tuple.seed, bucket));
         // Behind the rules of the same rank or a higher one.
         let mut link = bucket;
@@ -272,14 +287,8 @@ impl RuleWriter {
             }
             link = shape.rule(next) + 1;
         };
-        let first = shape.rule(number);
-        store(words, first, rank);
         store(words, first + 1, next.into());
-        for (at, word) in (first + 2..).zip(rule.pairs.iter().flatten()) {
-            store(words, at, *word);
-        }
         store(words, link, number.into());
-        Ok(())
     }
 
     /// Removes a rule; does nothing if there is none with this number.
@@ -305,15 +314,18 @@ impl RuleWriter {
         }
         if ranks.is_empty() {
             self.tuples.remove(at);
+            self.has_freed = true;
         }
     }
 
-    /// Writes the tuples. Lookups are right from now on, until the next change.
+    /// Writes the tuples. Lookups are right from now on, until the next change. Returns whether there may be room for
+    /// rules that [`RuleWriter::insert`] refused.
     ///
     /// # Panics
     /// If the table does not fit the shape.
-    pub fn finish(&mut self, words: &[AtomicU64]) {
+    pub fn finish(&mut self, words: &[AtomicU64]) -> bool {
         assert_eq!(words.len(), self.shape.words(), "the table fits the shape");
+        let has_moved = std::mem::take(&mut self.has_freed) && self.shorten_list(words);
         self.tuples.sort_by_key(|tuple| std::cmp::Reverse(tuple.best()));
         for (at, tuple) in self.tuples.iter().enumerate() {
             let first = at * self.shape.tuple_words();
@@ -324,16 +336,49 @@ impl RuleWriter {
         if self.tuples.len() < MAX_TUPLES {
             store(words, self.tuples.len() * self.shape.tuple_words(), 0);
         }
+        has_moved
+    }
+
+    /// Moves rules that are compared one by one to tuples: those whose masks had none when they were added. Returns
+    /// whether some have moved.
+    fn shorten_list(&mut self, words: &[AtomicU64]) -> bool {
+        let shape = self.shape;
+        let Some(list) = self.tuples.iter().find(|tuple| tuple.bits() == 0) else { return false };
+        if list.ranks.values().sum::<u32>() as usize <= MAX_LIST || self.tuples.len() + 1 >= MAX_TUPLES {
+            return false;
+        }
+        let (seed, bucket) = (list.seed, bucket_of(&shape, list, &vec![[0, 0]; shape.elements]));
+        let mut numbers: Vec<u32> = self.bucket_rules(words, bucket).collect();
+        numbers.retain(|number| self.places[number].0 == seed);
+        let mut has_moved = false;
+        for number in numbers {
+            let at = shape.rule(number) + 2;
+            let pair = |element| [load(words, at + 2 * element), load(words, at + 2 * element + 1)];
+            let pairs: Vec<[u64; 2]> = (0..shape.elements).map(pair).collect();
+            let at = self.choose(words, &pairs);
+            let tuple = &self.tuples[at];
+            let is_full = || self.chain(words, bucket_of(&shape, tuple, &pairs), MAX_BUCKET) == MAX_BUCKET;
+            if tuple.seed != seed && !is_full() {
+                let to = tuple.seed;
+                self.remove(words, number);
+                let at = self.tuples.iter().position(|tuple| tuple.seed == to).expect("it was chosen");
+                self.link(words, number, at, &pairs);
+                has_moved = true;
+            }
+        }
+        self.has_freed = false;
+        has_moved
     }
 
     /// Returns the index of the tuple for a rule: the one with the most bits in which its bucket is short, a new one,
     /// or the one in which its bucket is shortest.
-    fn choose(&mut self, words: &[AtomicU64], mask: &[u64], rule: &FlatRule) -> usize {
-        let chain = |tuple: &WrittenTuple| self.chain(words, bucket_of(&self.shape, tuple, rule));
-        let admitting = || self.tuples.iter().enumerate().filter(|(_, tuple)| tuple.admits(mask));
+    fn choose(&mut self, words: &[AtomicU64], pairs: &[[u64; 2]]) -> usize {
+        let mask: Vec<u64> = self.shape.elements().zip(pairs).map(|(kind, pair)| kind.mask(*pair)).collect();
+        let chain = |tuple: &WrittenTuple, most| self.chain(words, bucket_of(&self.shape, tuple, pairs), most);
+        let admitting = || self.tuples.iter().enumerate().filter(|(_, tuple)| tuple.admits(&mask));
         let has_room = |tuple: &WrittenTuple| match tuple.bits() {
             0 => self.places.len() < MAX_LIST,
-            _ => chain(tuple) < MAX_CHAIN,
+            _ => chain(tuple, MAX_CHAIN) < MAX_CHAIN,
         };
         let short = admitting().filter(|(_, tuple)| has_room(tuple)).max_by_key(|(_, tuple)| tuple.bits());
         if let Some((at, _)) = short {
@@ -351,7 +396,7 @@ impl RuleWriter {
             }
         };
         let Some(mask) = mask else {
-            let shortest = admitting().min_by_key(|(_, tuple)| chain(tuple));
+            let shortest = admitting().min_by_key(|(_, tuple)| chain(tuple, MAX_BUCKET));
             return shortest.expect("a tuple without bits, or with those of the rule, admits it").0;
         };
         self.tuples.push(WrittenTuple { seed: self.next_seed, mask, ranks: BTreeMap::new() });
@@ -359,17 +404,23 @@ impl RuleWriter {
         self.tuples.len() - 1
     }
 
-    /// Returns the number of rules in a bucket, which is at most [`MAX_BUCKET`].
-    fn chain(&self, words: &[AtomicU64], bucket: usize) -> usize {
-        let next = |link: usize| Some(load(words, link) as u32).filter(|number| *number != 0);
-        std::iter::successors(next(bucket), |number| next(self.shape.rule(*number) + 1)).count()
+    /// Returns the numbers of the rules in a bucket.
+    fn bucket_rules(&self, words: &[AtomicU64], bucket: usize) -> impl Iterator<Item = u32> {
+        let shape = self.shape;
+        let next = move |link: usize| Some(load(words, link) as u32).filter(|number| *number != 0);
+        std::iter::successors(next(bucket), move |number| next(shape.rule(*number) + 1))
+    }
+
+    /// Returns the number of rules in a bucket, but no more than `most`.
+    fn chain(&self, words: &[AtomicU64], bucket: usize, most: usize) -> usize {
+        self.bucket_rules(words, bucket).take(most).count()
     }
 }
 
 /// Returns the index of the bucket that a rule has in a tuple that admits it.
-fn bucket_of(shape: &FlatRules, tuple: &WrittenTuple, rule: &FlatRule) -> usize {
+fn bucket_of(shape: &FlatRules, tuple: &WrittenTuple, pairs: &[[u64; 2]]) -> usize {
     // All words that match a range have the bits of its bounds under the mask.
-    shape.bucket(tuple.seed, rule.pairs.iter().zip(&tuple.mask).map(|([first, _], mask)| first & mask))
+    shape.bucket(tuple.seed, pairs.iter().zip(&tuple.mask).map(|([first, _], mask)| first & mask))
 }
 
 /// Returns a mask without its lowest ones if they are a run, so that their number is a multiple of 8: prefixes of
@@ -381,171 +432,4 @@ fn coarse(mask: u64) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use rng::SplitMix64;
-
-    const KINDS: [RuleElement; 3] = [RuleElement::Ternary, RuleElement::Range, RuleElement::Ternary];
-
-    /// A table beside the rules that it should have.
-    struct Pair {
-        shape: FlatRules,
-        words: Vec<AtomicU64>,
-        writer: RuleWriter,
-        rules: BTreeMap<u32, FlatRule>,
-    }
-
-    impl Pair {
-        fn new(kinds: &[RuleElement], capacity: u32) -> Pair {
-            let shape = FlatRules::new(kinds, capacity);
-            let words = (0..shape.words()).map(|_| AtomicU64::new(0)).collect();
-            Pair { shape, words, writer: RuleWriter::new(shape), rules: BTreeMap::new() }
-        }
-
-        fn insert(&mut self, number: u32, rule: FlatRule) {
-            self.writer.insert(&self.words, number, &rule).expect("there is room");
-            self.rules.insert(number, rule);
-        }
-
-        fn remove(&mut self, number: u32) {
-            self.writer.remove(&self.words, number);
-            self.rules.remove(&number);
-        }
-
-        /// Looks a key up; `None` if the rule is not known.
-        fn check(&mut self, key: &[u64]) -> Option<u32> {
-            self.writer.finish(&self.words);
-            let is_match = |rule: &FlatRule| {
-                self.shape.elements().zip(key).zip(&rule.pairs).all(|((kind, word), pair)| kind.matches(*pair, *word))
-            };
-            let matches: Vec<(u32, (i32, u32))> = self
-                .rules
-                .iter()
-                .filter(|(_, rule)| is_match(rule))
-                .map(|(number, rule)| (*number, rule.rank))
-                .collect();
-            let best = matches.iter().map(|(_, rank)| *rank).max();
-            let best: Vec<u32> =
-                matches.iter().filter(|(_, rank)| Some(*rank) == best).map(|(number, _)| *number).collect();
-            let found = self.shape.lookup(&self.words, key);
-            match (found, &best[..]) {
-                (Some(found), [best]) => assert_eq!(found, *best),
-                (Some(found), best) => assert!(found == 0 && best.is_empty(), "{found} of {best:?}"),
-                (None, _) => {}
-            }
-            assert!(best.len() < 2 || found.is_none(), "the order of {best:?} is not known");
-            found
-        }
-    }
-
-    fn random_rule(rng: &mut SplitMix64) -> FlatRule {
-        let mask = rng.below(16);
-        let low = rng.below(16);
-        let pairs = vec![[rng.below(16) & mask, mask], [low, low + rng.below(6)], [0, 0]];
-        FlatRule { rank: (rng.below(4) as i32 - 2, rng.below(3) as u32), pairs }
-    }
-
-    #[test]
-    fn the_highest_rank_that_matches_is_found_unless_two_have_it() {
-        let mut rng = SplitMix64::new(9);
-        let (mut found, mut unknown) = (0, 0);
-        for limit in [4, 12, 30] {
-            let mut table = Pair::new(&KINDS, 40);
-            for _ in 0..1500 {
-                let number = 1 + rng.below(limit) as u32;
-                table.remove(number);
-                if rng.percent(60) {
-                    table.insert(number, random_rule(&mut rng));
-                }
-                for _ in 0..10 {
-                    match table.check(&[rng.below(16), rng.below(22), rng.below(3)]) {
-                        Some(number) => found += u32::from(number != 0),
-                        None => unknown += 1,
-                    }
-                }
-            }
-        }
-        assert!(found > 10_000 && (500..20_000).contains(&unknown), "{found} found, {unknown} unknown");
-    }
-
-    #[test]
-    fn thousands_of_rules_are_found_in_few_steps() {
-        let mut rng = SplitMix64::new(3);
-        let mut table = Pair::new(&KINDS, MAX_RULES);
-        let rule = |rng: &mut SplitMix64, number: u32| {
-            let prefix =
-                |length: u64| u64::from(u32::MAX) & !u64::from(u32::MAX).checked_shr(length as u32).unwrap_or(0);
-            let mask = prefix(16 + rng.below(17));
-            let port = rng.below(1000);
-            let range = if rng.percent(50) { [port, port] } else { [port & !7, port | 7] };
-            let protocol = [[6, 255], [17, 255], [0, 0]][rng.below(3) as usize];
-            FlatRule { rank: (number as i32, 0), pairs: vec![[rng.next_u64() & mask, mask], range, protocol] }
-        };
-        for number in 1..=3000 {
-            table.insert(number, rule(&mut rng, number));
-        }
-        for round in 0..200 {
-            let number = 1 + rng.below(3000) as u32;
-            table.remove(number);
-            table.insert(number, rule(&mut rng, number));
-            let of = table.rules[&(1 + rng.below(3000) as u32)].pairs.clone();
-            let key = [of[0][0], of[1][1], of[2][0]];
-            let found = table.check(&key);
-            assert!(found.is_some_and(|number| number != 0), "round {round}: {found:?}");
-        }
-        assert!(table.writer.tuples.len() < MAX_TUPLES, "{} tuples", table.writer.tuples.len());
-    }
-
-    #[test]
-    fn rules_without_a_common_mask_are_compared_or_not_known() {
-        let mut table = Pair::new(&[RuleElement::Ternary], 2000);
-        // Each mask has two bits that no other has together.
-        let masks = (0..64u64).flat_map(|a| (0..a).map(move |b| 1 << a | 1 << b));
-        for (number, mask) in (1..).zip(masks.take(1500)) {
-            let rule = FlatRule { rank: (number as i32, 0), pairs: vec![[mask, mask]] };
-            if table.writer.insert(&table.words, number, &rule).is_ok() {
-                table.rules.insert(number, rule);
-            }
-        }
-        assert_eq!(table.writer.tuples.len(), MAX_TUPLES - 1, "with one for all that no other admits");
-        assert!((1024..1500).contains(&table.rules.len()), "{} rules", table.rules.len());
-        let best = *table.rules.keys().next_back().expect("there are rules");
-        let key = table.rules[&best].pairs[0][0];
-        assert_eq!(table.check(&[key]), Some(best), "the best rule comes first");
-        assert_eq!(table.check(&[0]), None, "all would have to be compared");
-        let numbers: Vec<u32> = table.rules.keys().copied().collect();
-        numbers.iter().for_each(|number| table.remove(*number));
-        assert_eq!(table.check(&[0]), Some(0));
-        assert!(table.writer.tuples.is_empty() && table.writer.places.is_empty());
-        table.insert(7, FlatRule { rank: (1, 0), pairs: vec![[0, 0]] });
-        assert_eq!(table.check(&[5]), Some(7));
-    }
-
-    #[test]
-    fn a_table_takes_its_capacity() {
-        let mut table = Pair::new(&[RuleElement::Ternary], 64);
-        let rule = |number: u32| FlatRule { rank: (1, 0), pairs: vec![[number.into(), u64::MAX]] };
-        (1..=64).for_each(|number| table.insert(number, rule(number)));
-        assert_eq!(table.writer.insert(&table.words, 65, &rule(65)), Err(FlatFull));
-        for key in 0..=65 {
-            assert_eq!(table.check(&[key]), Some(if key > 64 { 0 } else { key as u32 }));
-        }
-        assert_eq!(FlatRules::new(&KINDS, u32::MAX).capacity(), MAX_RULES);
-    }
-
-    #[test]
-    fn masks_become_coarse_by_whole_bytes() {
-        let cases = [
-            (0, 0),
-            (0xff, 0xff),
-            (0x1ff, 0x1fe),
-            (0xfffe_0000, 0xff00_0000),
-            (0xf0, 0),
-            (0b101, 0b101),
-            (u64::MAX, u64::MAX),
-        ];
-        for (mask, expected) in cases {
-            assert_eq!(coarse(mask), expected, "{mask:#x}");
-        }
-    }
-}
+mod tests;

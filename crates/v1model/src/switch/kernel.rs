@@ -225,13 +225,15 @@ impl Switch {
         self.kernel_counts.get(&port).copied().unwrap_or_default()
     }
 
-    /// Hands over all packets until the next [`Switch::publish`], and waits for those that run in the kernel. Does
-    /// nothing if the gate is closed already.
+    /// Hands over all packets until the next [`Switch::publish`], and waits for those that run in the kernel, for 50 ms
+    /// at most: a packet that runs longer, on a processor that was taken away, is not waited for.
     pub fn suspend_kernel(&mut self) {
-        if let Some(link) = self.kernel.as_mut().filter(|link| link.writer.is_open()) {
+        if let Some(link) = self.kernel.as_mut() {
             let memory = (*link.memory).as_ref();
-            link.writer.close(memory);
-            link.is_suspended = true;
+            if link.writer.is_open() {
+                link.writer.close(memory);
+                link.is_suspended = true;
+            }
             // A packet that has not finished by then is reported by the update, if it still has not.
             let _ = link.writer.wait_for_packets(memory);
         }

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use compiler::Source;
 use rng::SplitMix64;
@@ -72,6 +73,10 @@ fn copies_in_place_are_those_of_other_paths(variant: &Variant) {
     let program = compile(variant);
     let mut interpreted = switch(&program, Executor::Interpreter);
     let [mut copied, mut in_place] = [(); 2].map(|()| switch(&program, Executor::Jit));
+    let locks: Arc<Vec<AtomicU64>> = Arc::new([0; 3].map(AtomicU64::new).into());
+    for (at, switch) in [&mut interpreted, &mut copied, &mut in_place].into_iter().enumerate() {
+        assert!(switch.objects_mut().share_atomic_lock(Arc::<Vec<AtomicU64>>::clone(&locks), at));
+    }
     let mut rng = SplitMix64::new(variant.headers as u64 + 1);
     let mut copies = 0;
     for sent in 0..400 {
@@ -101,6 +106,8 @@ fn copies_in_place_are_those_of_other_paths(variant: &Variant) {
         let expected = observed(&mut interpreted);
         assert_eq!(observed(&mut copied), expected, "batch {sent}");
         assert_eq!(observed(&mut in_place), expected, "batch {sent}");
+        // Other workers wait for a section that is left open.
+        assert!(locks.iter().all(|lock| lock.load(Ordering::Relaxed) == 0), "batch {sent}: {locks:?}");
     }
     assert!(copies > 5_000, "{copies} copies were made");
 }
@@ -170,4 +177,12 @@ fn copies_that_fail_in_the_deparser_are_those_of_other_paths() {
     copies_in_place_are_those_of_other_paths(&Variant { length: "0", asks, at_end, ..Variant::default() });
     copies_in_place_are_those_of_other_paths(&Variant { length: "0", at_end, ..Variant::default() });
     copies_in_place_are_those_of_other_paths(&Variant { headers: 40, length: "0", asks, at_end });
+}
+
+/// An action that exits leaves the section, and what follows egress runs nevertheless.
+#[test]
+fn copies_that_exit_in_an_atomic_section_leave_it() {
+    let asks = "@atomic { hdr.command.tags = hdr.command.tags ^ 0x40; marks.apply(); }";
+    copies_in_place_are_those_of_other_paths(&Variant { length: "0", asks, ..Variant::default() });
+    copies_in_place_are_those_of_other_paths(&Variant { headers: 40, length: "0", asks, ..Variant::default() });
 }

@@ -10,6 +10,7 @@ pub mod generate;
 mod reference;
 pub mod script;
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use compiler::Architecture;
@@ -74,6 +75,8 @@ pub struct TestServer<T: TestTarget> {
     running: Option<WrittenState>,
     streams: Vec<StreamId>,
     now: Time,
+    /// How often other threads had to stop for a write.
+    pub stops: Cell<u64>,
 }
 
 impl<T: TestTarget> TestServer<T> {
@@ -100,7 +103,8 @@ impl<T: TestTarget> TestServer<T> {
     fn of(server: Server, switch: T::Switch, seed: u64) -> TestServer<T> {
         let (reference, streams) = (ReferenceModel::default(), Vec::new());
         let (random, running) = (RandomSource::new(seed), None);
-        let mut world = TestServer { server, switch, random, reference, running, streams, now: Time::ZERO };
+        let mut world =
+            TestServer { server, switch, random, reference, running, streams, now: Time::ZERO, stops: Cell::new(0) };
         world.reference = world.read_everything();
         world
     }
@@ -232,8 +236,8 @@ impl<T: TestTarget> TestServer<T> {
         let count = if batch.is_atomic() { usize::MAX } else { 3 };
         while !batch.is_finished() {
             match self.server.saved_switch() {
-                Some(switch) => batch.run(switch, count),
-                None => batch.run(&mut self.switch, count),
+                Some(switch) => batch.run(switch, count, &|| ()),
+                None => batch.run(&mut self.switch, count, &|| self.stops.set(self.stops.get() + 1)),
             }
         }
         self.server.finish_write(batch, &mut Outbox::new())
