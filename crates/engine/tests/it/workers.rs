@@ -382,11 +382,7 @@ fn a_write_of_a_controller_waits_for_atomic_blocks() {
     let (words, _) = world.program.registers.iter().next().unwrap();
     let mut worker = world.objects.worker();
     let controller = &mut world.objects;
-    let writes: [(u128, fn(&mut Objects, ir::RegisterId, Bits)); 2] = [
-        (77, |objects, words, value| objects.set_register(words, 5, value).unwrap()),
-        (78, |objects, words, value| objects.fill_register(words, value).unwrap()),
-    ];
-    for (value, write) in writes {
+    for (value, fills) in [(77, false), (78, true)] {
         let has_read = std::sync::Barrier::new(2);
         std::thread::scope(|scope| {
             scope.spawn(|| {
@@ -399,7 +395,10 @@ fn a_write_of_a_controller_waits_for_atomic_blocks() {
                 worker.end_atomic();
             });
             has_read.wait();
-            write(controller, words, Bits::new(value, 48));
+            let value = Bits::new(value, 48);
+            let written =
+                if fills { controller.fill_register(words, value) } else { controller.set_register(words, 5, value) };
+            written.unwrap();
         });
         assert_eq!(u128::from(controller.register(words, 5).unwrap().low_u64()), value);
     }
