@@ -10,6 +10,7 @@ mod link_counts;
 mod live;
 mod members;
 mod minions;
+mod narrow_links;
 mod network;
 #[cfg(feature = "parquet")]
 mod parquet;

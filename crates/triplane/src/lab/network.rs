@@ -21,6 +21,7 @@ use v1model_runtime::{LiveSwitch, simulated};
 
 use super::args::TopologyArgs;
 use super::members;
+use super::narrow_links::narrow_links;
 use super::remote_tables::{RemoteTables, UndersizedServer, oversized};
 use super::replication::{Replication, Unreachable};
 use super::writes::Writes;
@@ -30,8 +31,6 @@ use crate::output::{Failure, Output, counted};
 
 /// The largest port number of a switch.
 pub const MAX_PORT: u32 = v1model::MAX_PORT as u32;
-/// Smallest MTU over which the messages of stores travel: 1,400 bytes after the headers of IPv4 and UDP.
-const MIN_STORE_MTU: u32 = 1_428;
 /// Largest port number of any program.
 pub const WIDEST_PORT: u32 = v1model::WIDEST_PORT as u32;
 
@@ -288,13 +287,14 @@ impl Reader<'_> {
         switches: &BTreeMap<usize, Ready>,
         is_live: bool,
     ) -> Option<Replication> {
+        for (span, message) in narrow_links(topology, is_live) {
+            self.finding(span, message, "omit `mtu`, or use a larger one");
+        }
         let Some(store) = topology.hosts.get(topology.stores().start) else {
             self.warn_of_empty_tables(topology, switches);
             return None;
         };
-        if is_live {
-            self.check_store_links(topology);
-        } else {
+        if !is_live {
             self.warn_of_durable_stores(topology);
         }
         let is_resilient = |(_, ready): &(&usize, &Ready)| replicated_groups(&ready.program).is_ok();
@@ -362,17 +362,6 @@ impl Reader<'_> {
             planned.set_live_times();
         }
         planned
-    }
-
-    /// Reports links that are too narrow for the messages of stores.
-    fn check_store_links(&mut self, topology: &Topology) {
-        for link in &topology.links {
-            let is_store = |end: &End| matches!(end.node, Node::Host(at) if topology.hosts[at].is_store);
-            if link.shape.mtu < MIN_STORE_MTU && link.ends.iter().any(is_store) {
-                let message = format!("the link of a store needs an MTU of at least {MIN_STORE_MTU} bytes");
-                self.finding(link.span, message, "omit `mtu`, or use a larger one");
-            }
-        }
     }
 
     /// Warns of stores whose rows would survive a crash in a live lab, and do not here.

@@ -8,8 +8,8 @@ use elastic_switch::{
     bytes_per_server,
 };
 use entries_file::Entries;
-use lab::Topology;
 use lab::scenario::Run;
+use lab::{End, Node, Topology};
 use rdma::MemoryNodeConfig;
 use rng::SplitMix64;
 use serde_json::{Value, json};
@@ -72,7 +72,10 @@ impl RemoteTables {
             MemoryServerPort { address, port: PortId(*port) }
         };
         let mut config = ElasticConfig::new(switch_address(switch), servers.iter().map(place).collect());
-        let mtu = topology.links.iter().map(|link| link.shape.mtu as usize).min();
+        let is_server = |end: &End| matches!(end.node, Node::Host(at) if topology.hosts[at].memory.is_some());
+        let of_servers = topology.links.iter().filter(|link| link.ends.iter().any(is_server));
+        let mtu = of_servers.map(|link| link.shape.mtu as usize).min();
+        // Narrower links are reported elsewhere.
         config.mtu = mtu.and_then(Mtu::for_link).unwrap_or(Mtu::Mtu256);
         let needed = bytes_per_server(program, config.replicas, servers.len());
         let is_small = |host: &usize| topology.hosts[*host].memory.is_some_and(|size| size.bytes() < needed);

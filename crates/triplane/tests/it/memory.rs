@@ -117,6 +117,12 @@ fn labs_report_memory_servers_that_they_cannot_use() {
     refused(simulated(&lab("values", "1MiB", &many)), "the switch has 65 memory servers; there can be 64");
     let stores = "[stores.a]\n[[links]]\nends = [\"a\", \"s1:3\"]\n";
     refused(simulated(&lab("values", "1MiB", stores)), "a lab cannot have stores and memory servers together yet");
+    // The last key is that of the link of `m1`.
+    refused(
+        simulated(&lab("values", "1MiB", "mtu = 351\n")),
+        "the link of a memory server needs an MTU of at least 352 bytes",
+    );
+    assert!(simulated(&lab("values", "1MiB", "mtu = 352\n")).ok().stdout.contains("m1  lends"));
     let path = lab("values", "1MiB", "");
     assert!(simulated(&path).ok().stdout.contains("m1  lends 179,304 bytes"));
     let idle = simulated(&lab("plain", "1MiB", "")).ok();

@@ -26,9 +26,14 @@ impl Mtu {
     /// All of them, smallest first.
     pub const ALL: [Mtu; 5] = [Mtu::Mtu256, Mtu::Mtu512, Mtu::Mtu1024, Mtu::Mtu2048, Mtu::Mtu4096];
 
+    /// Returns the size of the longest IP packets of this MTU, in bytes.
+    pub fn ip_bytes(self) -> usize {
+        self.bytes() + OVERHEAD
+    }
+
     /// Returns the largest MTU whose packets fit into IP packets of this size; none if even the smallest does not fit.
     pub fn for_link(ip_bytes: usize) -> Option<Mtu> {
-        Mtu::ALL.into_iter().rev().find(|mtu| mtu.bytes() + OVERHEAD <= ip_bytes)
+        Mtu::ALL.into_iter().rev().find(|mtu| mtu.ip_bytes() <= ip_bytes)
     }
 
     /// Returns the MTU of exactly this size.
