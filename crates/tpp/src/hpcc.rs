@@ -8,8 +8,9 @@
 //! ```
 //!
 //! A sample follows data on its way, so its echo acknowledges what was sent before it. Two samples of a link show its
-//! rate. The utilization of a link is this rate as a share of its capacity, and the smaller of both queues, less a frame,
-//! as a share of the bytes that it carries in a round trip. The window follows the busiest link ([`HpccSettings`]):
+//! rate. The utilization of a link is this rate as a share of its capacity, and the smaller of both queues, less a
+//! frame, as a share of the bytes that it carries in a round trip. The window follows the busiest link
+//! ([`HpccSettings`]):
 //!
 //! | utilization U | window |
 //! |---|---|
@@ -20,9 +21,10 @@
 //! that the increases of [`HpccSettings::max_flows`] flows add up to what the target leaves of the link, 1 − η. So N
 //! flows settle at U = η + (1 − η) N / `max_flows` ([`HpccSettings::utilization_of`]).
 //!
-//! The base round trip T is the shortest that the sender saw on the path. Discoveries read how long they waited in queues,
-//! which is no part of it: so a flow that begins behind a queue has a window of what the path holds, too. Links without a rate do not count; a flow
-//! whose path has no other links does not send. Switches need permit reading only.
+//! The base round trip T is the shortest that the sender saw on the path. Discoveries read how long they waited in
+//! queues, which is no part of it: so a flow that begins behind a queue has a window of what the path holds, too.
+//! Links without a rate do not count; a flow whose path has no other links does not send. Switches need permit reading
+//! only.
 //!
 //! Unlike in the paper, programs are datagrams of their own, and not in each packet: so data need no room for them, and
 //! they take at most about 3 % of the bytes if a window has some packets.
@@ -61,8 +63,8 @@ const SAMPLE_HEADERS: usize = 58;
 /// Round trips after which a sample follows data, however few.
 const SAMPLE_RTTS: u64 = 8;
 
-/// Maximum time between two samples that are sent, with or without data. A flow whose window allows less than a packet a
-/// second still compares its samples, and sees that a link became idle.
+/// Maximum time between two samples that are sent, with or without data. A flow whose window allows less than a packet
+/// a second still compares its samples, and sees that a link became idle.
 const MAX_PAUSE_NS: u64 = LONGEST_INTERVAL_NS / 2;
 
 /// Round trips without an echo after which a path is silent, and the shortest time that they may be. A new flow on a
