@@ -28,7 +28,7 @@ mod own_rate;
 mod programs;
 
 use crate::asm::TinyProgram;
-use crate::hop_words::PathPrograms;
+use crate::hop_words::{DISCOVERED, PathPrograms};
 pub use crate::hop_words::{LinkPlace, PROGRAM_HOPS as MAX_HOPS};
 use flowlets::FlowletTable;
 pub use flowlets::MAX_FLOWS;
@@ -181,7 +181,7 @@ impl CongaBalancer {
     pub fn new(settings: CongaSettings) -> CongaBalancer {
         CongaBalancer {
             settings,
-            programs: PathPrograms::new(&SAMPLED),
+            programs: PathPrograms::new(&DISCOVERED, &SAMPLED),
             paths: vec![SampledPath::default(); settings.paths.max(1)],
             flowlets: FlowletTable::new(settings.gap_ns),
             counts: CongaCounts::default(),

@@ -65,9 +65,9 @@ pub struct PathPrograms {
 }
 
 impl PathPrograms {
-    /// Assembles them. A sample pushes these words at each switch.
-    pub fn new(sampled: &[&str]) -> PathPrograms {
-        PathPrograms { discovery: pushes(0, PROGRAM_HOPS, &DISCOVERED), sample: pushes(0, 1, sampled) }
+    /// Assembles them. Discoveries and samples push these words at each switch, at most five.
+    pub fn new(discovered: &[&str], sampled: &[&str]) -> PathPrograms {
+        PathPrograms { discovery: pushes(0, PROGRAM_HOPS, discovered), sample: pushes(0, 1, sampled) }
     }
 
     /// Returns the program that discovers a path.

@@ -2,14 +2,15 @@
 //! follow what the links of a path report, and keep their queues empty.
 //!
 //! ```text
-//!          discover: switch, port, capacity of each link                   at first, and again now and then
+//!          discover: switch, port, capacity, queueing time of each link    at first, and again now and then
 //! sender ─ data:     paced at W/T, at most W bytes without an echo
 //!        └ sample:   switch, port, clock, bytes sent, queued of each link  after every W/8 bytes ──> echoes
 //! ```
 //!
 //! A sample follows data on its way, so its echo acknowledges what was sent before it. Two samples of a link show its
-//! rate. The utilization of a link is this rate as a share of its capacity, and the smaller of both queues as a share
-//! of the bytes that it carries in a round trip. The window follows the busiest link ([`HpccSettings`]):
+//! rate. The utilization of a link is this rate as a share of its capacity, and the smaller of both queues, less a
+//! frame, as a share of the bytes that it carries in a round trip. The window follows the busiest link
+//! ([`HpccSettings`]):
 //!
 //! | utilization U | window |
 //! |---|---|
@@ -20,8 +21,10 @@
 //! that the increases of [`HpccSettings::max_flows`] flows add up to what the target leaves of the link, 1 − η. So N
 //! flows settle at U = η + (1 − η) N / `max_flows` ([`HpccSettings::utilization_of`]).
 //!
-//! The base round trip T is the shortest that the sender saw on the path. Links without a rate do not count; a flow
-//! whose path has no other links does not send. Switches need permit reading only.
+//! The base round trip T is the shortest that the sender saw on the path. Discoveries read how long they waited in
+//! queues, which is no part of it: so a flow that begins behind a queue has a window of what the path holds, too.
+//! Links without a rate do not count; a flow whose path has no other links does not send. Switches need permit reading
+//! only.
 //!
 //! Unlike in the paper, programs are datagrams of their own, and not in each packet: so data need no room for them, and
 //! they take at most about 3 % of the bytes if a window has some packets.
@@ -37,7 +40,7 @@ use crate::hop_words::PathPrograms;
 pub use crate::hop_words::{LinkPlace, PROGRAM_HOPS as MAX_HOPS};
 pub use law::HpccSettings;
 use law::WindowLaw;
-use programs::{LinkWords, SAMPLED};
+use programs::{DISCOVERED, FoundLink, LinkWords, SAMPLED};
 
 /// Maximum time between two samples whose byte counts are compared. The 32-bit counters wrap.
 const LONGEST_INTERVAL_NS: u64 = 1_000_000_000;
@@ -60,10 +63,26 @@ const SAMPLE_HEADERS: usize = 58;
 /// Round trips after which a sample follows data, however few.
 const SAMPLE_RTTS: u64 = 8;
 
+/// Maximum time between two samples that are sent, with or without data. A flow whose window allows less than a packet
+/// a second still compares its samples, and sees that a link became idle.
+const MAX_PAUSE_NS: u64 = LONGEST_INTERVAL_NS / 2;
+
 /// Round trips without an echo after which a path is silent, and the shortest time that they may be. A new flow on a
 /// link with 15 others may wait that long in the queue.
 const SILENCE_RTTS: u64 = 16;
 const LEAST_SILENCE_NS: u64 = 1_000_000;
+
+/// Least value of the bytes that may wait without being a queue.
+const LEAST_FRAME: u64 = 1_518;
+
+/// Quantities to which queues are compared.
+#[derive(Clone, Copy, Debug)]
+struct PathScale {
+    base_rtt_ns: u64,
+    /// Bytes that may wait without being a queue: a frame. Paced flows now and then have a frame of another flow
+    /// behind their samples, and the more often, the less they send themselves: a smaller flow would shrink further.
+    frame_bytes: u64,
+}
 
 /// A link of the path.
 #[derive(Clone, Copy, Debug)]
@@ -78,7 +97,7 @@ impl PathLink {
     /// Returns the utilization between the latest sample and this one, which the sender got `waited_ns` later, and the
     /// time between them at the link in nanoseconds. `None` if they do not fit each other, as after a restart of the
     /// switch.
-    fn utilization(&self, sample: &LinkWords, waited_ns: u64, base_rtt_ns: u64) -> Option<(f64, u64)> {
+    fn utilization(&self, sample: &LinkWords, waited_ns: u64, path: PathScale) -> Option<(f64, u64)> {
         let last = self.last.filter(|_| waited_ns <= LONGEST_INTERVAL_NS)?;
         let passed_ns = u64::from(sample.clock_ns.wrapping_sub(last.clock_ns));
         let carried = self.capacity * passed_ns as f64 / 1e9;
@@ -87,8 +106,8 @@ impl PathLink {
             && passed_ns <= waited_ns.saturating_add(LONGEST_INTERVAL_NS)
             && carried < f64::from(u32::MAX)
             && rate_share <= PLAUSIBLE_RATE;
-        let queued = f64::from(sample.queued_bytes.min(last.queued_bytes));
-        let queue_share = queued / (self.capacity * base_rtt_ns as f64 / 1e9);
+        let queued = u64::from(sample.queued_bytes.min(last.queued_bytes)).saturating_sub(path.frame_bytes) as f64;
+        let queue_share = queued / (self.capacity * path.base_rtt_ns as f64 / 1e9);
         is_plausible.then_some((rate_share + queue_share, passed_ns))
     }
 }
@@ -105,6 +124,8 @@ pub struct SampleMark {
 /// Counts of a controller.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HpccCounts {
+    /// Samples that were sent.
+    pub sent: u64,
     /// Samples that came back.
     pub samples: u64,
     /// Samples that came back after a later one, or twice.
@@ -127,6 +148,8 @@ pub struct HpccController {
     /// Length of the frame of a sample, in bytes.
     sample_len: usize,
     base_rtt_ns: u64,
+    /// Length of the longest packet of data, at least [`LEAST_FRAME`].
+    frame_bytes: u64,
     law: WindowLaw,
     /// Time of the latest echo of a sample, in nanoseconds.
     echoed_ns: Option<u64>,
@@ -139,8 +162,8 @@ pub struct HpccController {
     sent_sequence: u64,
     echoed_sequence: u64,
     updated_sequence: u64,
-    /// Time of the latest sample that was sent, in nanoseconds.
-    sampled_ns: u64,
+    /// Time of the latest sample on this path that was sent, in nanoseconds.
+    sampled_ns: Option<u64>,
     /// Time since which an echo is awaited, in nanoseconds.
     awaited_ns: Option<u64>,
     counts: HpccCounts,
@@ -151,10 +174,11 @@ impl HpccController {
     pub fn new(settings: HpccSettings) -> HpccController {
         HpccController {
             settings,
-            programs: PathPrograms::new(&SAMPLED),
+            programs: PathPrograms::new(&DISCOVERED, &SAMPLED),
             links: Vec::new(),
             sample_len: 0,
             base_rtt_ns: u64::MAX,
+            frame_bytes: LEAST_FRAME,
             law: WindowLaw::new(settings, 0.0),
             echoed_ns: None,
             sent_bytes: 0,
@@ -163,7 +187,7 @@ impl HpccController {
             sent_sequence: 0,
             echoed_sequence: 0,
             updated_sequence: 0,
-            sampled_ns: 0,
+            sampled_ns: None,
             awaited_ns: None,
             counts: HpccCounts::default(),
         }
@@ -214,18 +238,27 @@ impl HpccController {
     /// Counts a packet of data that was sent.
     pub fn sent(&mut self, bytes: u64) {
         self.sent_bytes = self.sent_bytes.saturating_add(bytes);
+        self.frame_bytes = self.frame_bytes.max(bytes);
     }
 
-    /// Whether a sample should be sent now: after some data, or if no more may be sent before an echo.
+    /// Returns the bytes of data that were sent after the latest sample.
+    fn unsampled(&self) -> u64 {
+        self.sent_bytes - self.sampled_bytes
+    }
+
+    /// Whether a sample should be sent now: on a new path, after some data, if no more may be sent before an echo, and
+    /// also without data after half a second.
     pub fn is_sample_due(&self, now_ns: u64) -> bool {
-        let unsampled = self.sent_bytes - self.sampled_bytes;
-        let is_enough = || unsampled as f64 >= self.sample_bytes() || !self.may_send() || now_ns >= self.sample_by_ns();
-        self.has_path() && unsampled > 0 && is_enough()
+        let unsampled = self.unsampled();
+        let is_behind_data = unsampled > 0 && (unsampled as f64 >= self.sample_bytes() || !self.may_send());
+        self.has_path() && (is_behind_data || self.sample_by_ns().is_some_and(|by_ns| now_ns >= by_ns))
     }
 
-    /// Returns the time by which the next sample follows data, in nanoseconds.
-    fn sample_by_ns(&self) -> u64 {
-        self.sampled_ns.saturating_add(self.base_rtt_ns.saturating_mul(SAMPLE_RTTS))
+    /// Returns the time by which the next sample is sent, in nanoseconds; `None` if the flow may not send.
+    fn sample_by_ns(&self) -> Option<u64> {
+        let behind_data_ns = if self.unsampled() > 0 { self.base_rtt_ns.saturating_mul(SAMPLE_RTTS) } else { u64::MAX };
+        let by_ns = |sampled_ns: u64| sampled_ns.saturating_add(behind_data_ns.min(MAX_PAUSE_NS));
+        (self.window() > 0.0).then(|| self.sampled_ns.map_or(0, by_ns))
     }
 
     /// Returns the program that discovers the path.
@@ -237,7 +270,8 @@ impl HpccController {
     pub fn sample(&mut self, now_ns: u64) -> (SampleMark, TinyProgram) {
         self.sent_sequence += 1;
         self.sampled_bytes = self.sent_bytes;
-        self.sampled_ns = now_ns;
+        self.sampled_ns = Some(now_ns);
+        self.counts.sent += 1;
         self.awaited_ns.get_or_insert(now_ns);
         let mark = SampleMark { sequence: self.sent_sequence, sent_bytes: self.sent_bytes };
         (mark, self.programs.sample(self.links.len()))
@@ -248,18 +282,23 @@ impl HpccController {
     pub fn discovered(&mut self, rtt_ns: u64, echo: &TinyProgram) -> bool {
         let found = Some(echo).filter(|echo| self.programs.is_discovery(echo)).and_then(programs::discovered);
         let Some(found) = found else { return self.has_path() };
-        let is_known = self.links.iter().map(|link| link.place).eq(found.iter().map(|(place, _)| *place));
+        let is_known = self.links.iter().map(|link| link.place).eq(found.iter().map(|link| link.place));
+        // Without the queues that the program waited in: they are no part of the path.
+        let waited_ns = found.iter().map(|link| u64::from(link.queue_ns)).sum();
+        let rtt_ns = rtt_ns.saturating_sub(waited_ns).max(LEAST_RTT_NS);
         if is_known {
-            self.links.iter_mut().zip(&found).for_each(|(link, (_, capacity))| link.capacity = *capacity);
+            self.base_rtt_ns = self.base_rtt_ns.min(rtt_ns);
+            self.links.iter_mut().zip(&found).for_each(|(link, found)| link.capacity = found.capacity);
             self.resize();
             return true;
         }
         let is_first = !self.has_path() && self.echoed_ns.is_none();
         let window = self.law.window();
-        let link = |(place, capacity)| PathLink { place, capacity, last: None };
+        let link = |found: FoundLink| PathLink { place: found.place, capacity: found.capacity, last: None };
         self.links = found.into_iter().map(link).collect();
         self.sample_len = self.programs.sample(self.links.len()).packet(&[]).len() + SAMPLE_HEADERS;
-        self.base_rtt_ns = rtt_ns.max(LEAST_RTT_NS);
+        self.base_rtt_ns = rtt_ns;
+        self.sampled_ns = None;
         self.law = WindowLaw::new(self.settings, self.bandwidth_delay());
         if !is_first {
             // What is in flight is on another path, so nothing is known of this one.
@@ -320,10 +359,11 @@ impl HpccController {
     /// of the next one.
     fn measure(&mut self, waited_ns: Option<u64>, mark: SampleMark, samples: Vec<(LinkPlace, LinkWords)>) {
         let base_rtt_ns = self.base_rtt_ns;
+        let path = PathScale { base_rtt_ns, frame_bytes: self.frame_bytes };
         let (mut busiest, mut fits) = (None::<(f64, u64)>, true);
         for (link, (_, sample)) in self.links.iter_mut().zip(samples).filter(|(link, _)| link.capacity > 0.0) {
             let is_compared = link.last.is_some();
-            let found = waited_ns.and_then(|waited_ns| link.utilization(&sample, waited_ns, base_rtt_ns));
+            let found = waited_ns.and_then(|waited_ns| link.utilization(&sample, waited_ns, path));
             self.counts.implausible += u64::from(is_compared && fits && found.is_none());
             fits &= found.is_some();
             busiest = [busiest, found].into_iter().flatten().max_by(|one, other| one.0.total_cmp(&other.0));
@@ -357,8 +397,7 @@ impl HpccController {
 
     /// Returns the next time at which something is due without an event, in nanoseconds: a sample, or a silence.
     pub fn next_deadline(&self) -> Option<u64> {
-        let sample_ns = (self.has_path() && self.sent_bytes > self.sampled_bytes).then(|| self.sample_by_ns());
-        [sample_ns, self.silent_ns()].into_iter().flatten().min()
+        [self.sample_by_ns(), self.silent_ns()].into_iter().flatten().min()
     }
 }
 

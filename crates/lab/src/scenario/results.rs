@@ -13,7 +13,7 @@ use super::run::{At, Part, Run, port};
 use super::{IntResult, MinionResult, Scenario, TrafficKind, int, minion};
 use crate::sim::traffic::{
     CongaSender, HpccSender, Measured, Measurement, Ping, ProbeSender, ProbeSink, ProgramSender, RcpSender, Reading,
-    Replay, RequestClient, TcpFlows, TcpSink, UdpSender, UdpSink,
+    Replay, RequestClient, TcpFlows, TcpSink, UdpSender, UdpSink, WindowTrace,
 };
 use crate::sim::transport::Marks;
 use crate::sim::{LinkStats, Sample, Stack, Totals, WriteRefusal};
@@ -69,7 +69,7 @@ pub struct FlowResult {
     pub int: Option<IntResult>,
     /// The controllers of RCP* flows; only per traffic, not per pair.
     pub rcp: Option<RcpResult>,
-    /// The controllers of HPCC flows; only per traffic, not per pair.
+    /// The controllers of HPCC flows.
     pub hpcc: Option<HpccResult>,
     /// The balancers of flows over several paths; only per traffic, not per pair.
     pub conga: Option<CongaResult>,
@@ -96,12 +96,14 @@ pub struct RcpResult {
 }
 
 /// The window controllers of some traffic.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct HpccResult {
     /// Frames with programs that the senders sent, in bytes.
     pub program_bytes: u64,
     /// Counts of the controllers.
     pub counts: HpccCounts,
+    /// Their windows over time.
+    pub windows: WindowTrace,
 }
 
 /// One direction of a link.
@@ -222,7 +224,7 @@ pub fn of(run: &Run, topology: &Topology, scenario: &Scenario) -> Results {
                 minion: None,
                 int: None,
                 rcp: None,
-                hpcc: None,
+                hpcc: hpcc(run, &[part]),
                 conga: None,
             });
         }
@@ -285,18 +287,25 @@ fn rcp(run: &Run, parts: &[&Part]) -> Option<RcpResult> {
 /// Returns the counts of the window controllers of some traffic; `None` if it has none.
 fn hpcc(run: &Run, parts: &[&Part]) -> Option<HpccResult> {
     let senders = parts.iter().filter_map(|part| app::<HpccSender>(run, part.sender));
-    senders.map(|sender| HpccResult { program_bytes: sender.program_bytes, counts: sender.counts() }).reduce(
-        |sum, one| {
-            let counts = HpccCounts {
-                samples: sum.counts.samples + one.counts.samples,
-                stale: sum.counts.stale + one.counts.stale,
-                implausible: sum.counts.implausible + one.counts.implausible,
-                changed_paths: sum.counts.changed_paths + one.counts.changed_paths,
-                silences: sum.counts.silences + one.counts.silences,
-            };
-            HpccResult { program_bytes: sum.program_bytes + one.program_bytes, counts }
-        },
-    )
+    let one = |sender: &HpccSender| HpccResult {
+        program_bytes: sender.program_bytes,
+        counts: sender.counts(),
+        windows: sender.windows(),
+    };
+    senders.map(one).reduce(|mut sum, one| {
+        sum.program_bytes += one.program_bytes;
+        sum.windows.add(&one.windows);
+        let (counts, more) = (sum.counts, one.counts);
+        sum.counts = HpccCounts {
+            sent: counts.sent + more.sent,
+            samples: counts.samples + more.samples,
+            stale: counts.stale + more.stale,
+            implausible: counts.implausible + more.implausible,
+            changed_paths: counts.changed_paths + more.changed_paths,
+            silences: counts.silences + more.silences,
+        };
+        sum
+    })
 }
 
 /// Returns the counts of the balancers of some traffic; `None` if it has none.

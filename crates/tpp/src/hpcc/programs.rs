@@ -2,7 +2,11 @@
 
 use super::LinkPlace;
 use crate::asm::TinyProgram;
-use crate::hop_words::{DISCOVERED, PROGRAM_HOPS, discovered_link, rows};
+use crate::hop_words::{PROGRAM_HOPS, discovered_link, rows};
+
+/// Words that a discovery pushes at a switch.
+pub const DISCOVERED: [&str; 5] =
+    ["Switch:ID", "Link:ID", "Link:Capacity", "Link:Capacity.High", "PacketMetadata:QueueTime"];
 
 /// Words that a sample pushes at a switch. The identity comes first.
 pub const SAMPLED: [&str; 5] = ["Switch:ID", "Link:ID", "Switch:Clock", "Link:TX-Bytes", "Link:Queued-Bytes"];
@@ -18,12 +22,26 @@ pub struct LinkWords {
     pub queued_bytes: u32,
 }
 
-/// Returns the place and the capacity in bytes a second of each link that this echo of a discovery passed; `None` if
-/// there was no switch, or more than the program has memory for.
-pub fn discovered(echo: &TinyProgram) -> Option<Vec<(LinkPlace, f64)>> {
+/// A link that a discovery passed.
+#[derive(Clone, Copy, Debug)]
+pub struct FoundLink {
+    pub place: LinkPlace,
+    /// Bytes a second; 0 for a link without a limit.
+    pub capacity: f64,
+    /// Time that the program waited for the link, in nanoseconds.
+    pub queue_ns: u32,
+}
+
+/// Returns the links that this echo of a discovery passed; `None` if there was no switch, or more than the program has
+/// memory for.
+pub fn discovered(echo: &TinyProgram) -> Option<Vec<FoundLink>> {
     let hops = usize::try_from(echo.repr.hop).ok().filter(|hops| (1..=PROGRAM_HOPS).contains(hops))?;
     let links = rows(echo, 0, hops, hops, DISCOVERED.len())?;
-    Some(links.map(|words| discovered_link(&words)).collect())
+    let link = |words: Vec<u32>| {
+        let (place, capacity) = discovered_link(&words);
+        FoundLink { place, capacity, queue_ns: words[4] }
+    };
+    Some(links.map(link).collect())
 }
 
 /// Returns what the echo of a sample collected at the links of a path with `hops` switches; `None` if it passed another

@@ -19,11 +19,13 @@ struct ModelSwitch {
     clock_ns: u64,
     sent_bytes: u64,
     queued_bytes: u64,
+    /// Time that programs wait in the queue.
+    queue_ns: u64,
 }
 
 impl ModelSwitch {
     fn new(number: u64) -> ModelSwitch {
-        ModelSwitch { number, capacity: CAPACITY, clock_ns: 0, sent_bytes: 0, queued_bytes: 0 }
+        ModelSwitch { number, capacity: CAPACITY, clock_ns: 0, sent_bytes: 0, queued_bytes: 0, queue_ns: 0 }
     }
 
     /// Lets time pass, in which the link sends these bytes, and sets its queue.
@@ -42,6 +44,7 @@ impl ModelSwitch {
             ("Switch:Clock", self.clock_ns),
             ("Link:TX-Bytes", self.sent_bytes),
             ("Link:Queued-Bytes", self.queued_bytes),
+            ("PacketMetadata:QueueTime", self.queue_ns),
         ];
         words.into_iter().for_each(|(name, value)| memory.fixed(map.find(name).expect("it is there").address, value));
         memory
@@ -89,10 +92,12 @@ fn close(found: f64, expected: f64) {
 
 #[test]
 fn utilization_is_the_rate_and_the_smaller_queue() {
-    for (before, after) in [(25_000, 50_000), (50_000, 25_000)] {
+    // A frame of 1,518 bytes that waits is no queue, and neither is one of the longest length that the flow sent.
+    for (before, after, frame) in [(26_518, 50_000, 0), (50_000, 26_518, 1_000), (34_000, 90_000, 9_000)] {
         let mut path = [ModelSwitch::new(1)];
         path[0].queued_bytes = before;
         let mut flow = sampled(&path);
+        flow.sent(frame);
         // 90 % of 25,000 bytes in 2 ms, and a queue of 20 % of the pipe.
         path[0].pass(2 * MS, 22_500, after);
         sample(&mut flow, &path, 92 * MS);
@@ -264,11 +269,67 @@ fn the_shortest_round_trip_is_the_base() {
 }
 
 #[test]
+fn queues_before_a_discovery_are_no_part_of_the_base() {
+    let mut path = [1, 2].map(ModelSwitch::new);
+    (path[0].queue_ns, path[1].queue_ns) = (300 * MS, 2 * MS);
+    let mut flow = HpccController::new(HpccSettings::new(HpccSettings::TARGET));
+    let echo = execute(&flow.discovery(), &path);
+    assert!(flow.discovered(RTT_NS + 302 * MS, &echo));
+    close(flow.window(), PIPE);
+    // A later one may find a shorter round trip, and no longer one.
+    for (waited_ns, expected) in [(301 * MS, PIPE), (304 * MS, 0.8 * PIPE), (0, 0.8 * PIPE)] {
+        path[0].queue_ns = waited_ns;
+        let echo = execute(&flow.discovery(), &path);
+        assert!(flow.discovered(RTT_NS + 304 * MS, &echo));
+        close(flow.window(), expected);
+    }
+    path[0].queue_ns = u64::from(u32::MAX);
+    let echo = execute(&flow.discovery(), &path);
+    assert!(flow.discovered(RTT_NS, &echo) && flow.rate().is_finite() && flow.window() > 0.0);
+}
+
+#[test]
+fn a_new_path_is_sampled_at_once() {
+    let mut flow = controller(&[ModelSwitch::new(1)]);
+    assert!(flow.is_sample_due(0) && flow.next_deadline() == Some(0));
+    flow.sample(0);
+    assert!(!flow.is_sample_due(0));
+}
+
+#[test]
+fn a_flow_that_sends_less_than_a_packet_a_second_finds_that_its_link_is_idle() {
+    // 2 Mbit/s: the least window allows a packet of 1,500 bytes every 1.92 s.
+    let mut path = [ModelSwitch { capacity: 250_000, ..ModelSwitch::new(1) }];
+    let mut flow = controller(&path);
+    (0..20).for_each(|_| flow.law.halve());
+    assert!(1_500.0 / flow.rate() > 1.9);
+    let (mut now_ns, mut next_packet_ns) = (0, 0);
+    for _ in 0..30 {
+        now_ns = flow.next_deadline().expect("a sample follows").min(next_packet_ns).max(now_ns);
+        flow.poll(now_ns);
+        if now_ns >= next_packet_ns && flow.may_send() {
+            flow.sent(1_500);
+            path[0].sent_bytes += 1_500;
+            next_packet_ns = now_ns + (1_500.0 / flow.rate() * 1e9) as u64;
+        }
+        if flow.is_sample_due(now_ns) {
+            path[0].clock_ns = now_ns;
+            let (mark, program) = flow.sample(now_ns);
+            now_ns += RTT_NS;
+            flow.echoed(now_ns, RTT_NS, mark, &execute(&program, &path));
+        }
+    }
+    assert_eq!((flow.window(), flow.counts().implausible), (2_500.0, 0), "it has all that the path holds");
+}
+
+#[test]
 fn a_window_is_in_flight_and_eight_samples_in_it() {
     let path = [ModelSwitch::new(1)];
     let mut flow = sampled(&path);
     let (mut now_ns, mut samples) = (100 * MS, 0);
-    assert!(!flow.is_sample_due(u64::MAX), "there is nothing to acknowledge");
+    let alone_ns = 90 * MS + MAX_PAUSE_NS;
+    assert!(!flow.is_sample_due(alone_ns - 1), "there is nothing to acknowledge");
+    assert!(flow.is_sample_due(alone_ns) && flow.next_deadline() == Some(alone_ns));
     while flow.may_send() {
         flow.sent(1_000);
         now_ns += 1_000;
@@ -344,6 +405,7 @@ fn another_path_is_discovered_and_keeps_no_words() {
         assert_eq!(flow.discovered(2 * RTT_NS, &echo), !other.is_empty());
         if !other.is_empty() {
             assert_eq!((flow.window(), flow.in_flight(), flow.counts().stale), (PIPE / 2.0, 0, 1));
+            assert!(flow.is_sample_due(112 * MS), "a new path is sampled at once");
             assert!(!flow.echoed(113 * MS, RTT_NS, ignored.0, ignored.1));
             assert!(!sample(&mut flow, &other, 114 * MS));
             assert_eq!(flow.counts().implausible, 0);

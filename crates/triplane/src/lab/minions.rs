@@ -7,7 +7,7 @@ use std::sync::Arc;
 use ::tpp::TinyProgram;
 use ::tpp::map::{MemoryMap, Unit};
 use diagnostics::{Diagnostic, Diagnostics, SourceMap};
-use lab::scenario::{CongaResult, HpccResult, MinionResult, RcpResult, Results, Scenario, TrafficKind, switch_names};
+use lab::scenario::{CongaResult, MinionResult, RcpResult, Results, Scenario, TrafficKind, switch_names};
 use lab::sim::traffic::{Balancing, link_words};
 use lab::{TinyAccess, Topology};
 use serde_json::{Value, json};
@@ -189,15 +189,6 @@ pub fn rcp_json(rcp: &RcpResult) -> Value {
     json!({
         "program_bytes": program_bytes, "samples": counts.samples, "updates": counts.updates,
         "first_rates": counts.first_rates, "lost": counts.lost,
-    })
-}
-
-/// Returns the counts of window controllers as JSON.
-pub fn hpcc_json(hpcc: &HpccResult) -> Value {
-    let HpccResult { program_bytes, counts } = hpcc;
-    json!({
-        "program_bytes": program_bytes, "samples": counts.samples, "stale": counts.stale,
-        "implausible": counts.implausible, "changed_paths": counts.changed_paths, "silences": counts.silences,
     })
 }
 

@@ -29,6 +29,7 @@ mod tables;
 mod timeline;
 mod timeline_svg;
 mod tiny;
+mod windows;
 mod writes;
 
 use lab::Shape;

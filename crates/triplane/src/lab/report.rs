@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use switch::DropReason;
 
 use super::network::Network;
-use super::{int, link_counts, minions};
+use super::{int, link_counts, minions, windows};
 use crate::output::{aligned, duration, grouped, three_digits};
 use crate::tiny_counts::TinyCounts;
 
@@ -41,6 +41,7 @@ pub fn text(network: &Network, results: &Results, seed: u64, took: Duration) -> 
     text.push_str(&simulated_counts(&network.topology, results));
     text.push_str(&link_counts::text(&network.topology, results));
     text.push_str(&minions::flowlets(&network.topology, results));
+    text.push_str(&windows::text(results));
     text.push_str(&links(&network.topology, results));
     if results.totals.lost_on_arrival > 0 {
         let lost = grouped(results.totals.lost_on_arrival);
@@ -356,11 +357,15 @@ pub fn json(topology: &Topology, results: &Results, seed: u64) -> Value {
                 "mean": measured.latency.mean(),
             })
         };
-        json!({
+        let mut value = json!({
             "traffic": flow.name, "from": flow.from, "to": flow.to, "unit": flow.unit, "sent": measured.sent,
             "received": measured.received, "bytes": measured.bytes, "rate_bps": measured.rate_bps(),
             "latency_ns": latency,
-        })
+        });
+        if let Some(hpcc) = &flow.hpcc {
+            value["hpcc"] = windows::json(hpcc);
+        }
+        value
     };
     let traffic = |result: &FlowResult| {
         let mut value = flow(result);
@@ -383,9 +388,6 @@ pub fn json(topology: &Topology, results: &Results, seed: u64) -> Value {
         }
         if let Some(rcp) = &result.rcp {
             value["rcp"] = minions::rcp_json(rcp);
-        }
-        if let Some(hpcc) = &result.hpcc {
-            value["hpcc"] = minions::hpcc_json(hpcc);
         }
         if let Some(conga) = &result.conga {
             value["conga"] = minions::conga_json(conga);
@@ -410,7 +412,7 @@ pub fn json(topology: &Topology, results: &Results, seed: u64) -> Value {
         refused.map(|(at, number, why)| json!({ "at_ns": at.as_ns(), "write": number, "why": why.to_string() }));
     let refused: Vec<Value> = refused.collect();
     let unmet: Vec<&str> = results.unmet.iter().map(|unmet| unmet.message.as_str()).collect();
-    json!({
+    let mut value = json!({
         "seed": seed, "run": format!("{:016x}", results.digest), "end_ns": results.end.as_ns(),
         "traffic": results.traffic.iter().map(traffic).collect::<Vec<_>>(),
         "pairs": results.pairs.iter().map(flow).collect::<Vec<_>>(),
@@ -421,7 +423,11 @@ pub fn json(topology: &Topology, results: &Results, seed: u64) -> Value {
             "lost_on_arrival": results.totals.lost_on_arrival, "events": results.totals.events,
         },
         "refused_writes": refused, "unmet": unmet,
-    })
+    });
+    if let Some(index) = windows::fairness(&results.pairs) {
+        value["hpcc"] = json!({ "jain": index });
+    }
+    value
 }
 
 #[cfg(test)]

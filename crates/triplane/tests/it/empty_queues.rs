@@ -17,8 +17,8 @@ struct Simulated {
     results: Value,
     /// The bytes of payload of each sender in each interval: traffic, sender, time in seconds, bytes.
     arrived: Vec<(String, String, f64, f64)>,
-    /// Times in seconds, the frames that waited for the link, and those that its full queue had dropped.
-    queue: Vec<(f64, f64, u64)>,
+    /// Times in seconds, and the frames that waited for the link.
+    queue: Vec<(f64, f64)>,
 }
 
 impl Simulated {
@@ -33,8 +33,7 @@ impl Simulated {
 
     /// Returns the mean and the greatest number of frames in the queue from one time to another.
     fn queue(&self, from_s: f64, to_s: f64) -> (f64, f64) {
-        let all =
-            || self.queue.iter().filter(|(time_s, ..)| (from_s..to_s).contains(time_s)).map(|(_, frames, _)| *frames);
+        let all = || self.queue.iter().filter(|(time_s, _)| (from_s..to_s).contains(time_s)).map(|(_, frames)| *frames);
         assert!(all().count() > 100, "the queue was sampled");
         (all().sum::<f64>() / all().count() as f64, all().fold(0.0, f64::max))
     }
@@ -50,12 +49,6 @@ impl Simulated {
         self.count("program_bytes") as f64 / (self.results["end_ns"].as_f64().expect("a number") / 1e9) / CAPACITY
     }
 
-    /// Returns the frames that were dropped at the link after a time.
-    fn dropped_after(&self, from_s: f64) -> u64 {
-        let before = self.queue.iter().take_while(|(time_s, ..)| *time_s < from_s).last().expect("it was sampled");
-        self.queue.last().expect("it was sampled").2 - before.2
-    }
-
     fn dropped(&self) -> u64 {
         self.results["totals"]["dropped"].as_u64().expect("a number")
     }
@@ -67,7 +60,8 @@ fn simulate(scenario: &str, (from, to): (&str, &str)) -> Simulated {
     assert!(lab.contains(from), "the lab has {from}");
     let directory = Directory::new();
     let lab = directory.write("lab.toml", lab.replace(from, to));
-    let scenario = directory.write("scenario.toml", format!("sample = \"1ms\"\n{scenario}"));
+    let sample = if scenario.contains("sample =") { "" } else { "sample = \"1ms\"\n" };
+    let scenario = directory.write("scenario.toml", format!("{sample}{scenario}"));
     let out = directory.path("out");
     let arguments = ["lab", "sim", &lab, "--scenario", &scenario, "--out", &out, "--json"];
     let results = run(&mut triplane(&arguments)).ok().json();
@@ -80,8 +74,8 @@ fn simulate(scenario: &str, (from, to): (&str, &str)) -> Simulated {
         (name.clone(), sender.clone(), number(time_s), number(bytes))
     });
     let queue = queues.lines().skip(1).map(columns).filter(|columns| columns[0] == "s1:5").map(|columns| {
-        let [_, time_s, frames, _, dropped] = &columns[..] else { panic!("{columns:?}") };
-        (number(time_s), number(frames), number(dropped) as u64)
+        let [_, time_s, frames, ..] = &columns[..] else { panic!("{columns:?}") };
+        (number(time_s), number(frames))
     });
     Simulated { arrived: arrived.collect(), queue: queue.collect(), results }
 }
@@ -115,22 +109,23 @@ const PIPE: f64 = CAPACITY * 4.25e-3;
 
 #[test]
 fn flows_fill_the_link_to_the_closed_form_equally_and_without_a_queue() {
-    for count in [2, 8, 16] {
-        let simulated = simulate(&format!("duration = \"6s\"\n{}", flows(count, &hpcc(2 * count))), UNCHANGED);
+    // The increase of 2 flows with a maximum of 32 is a ninth of a frame.
+    for (count, max_flows) in [(2, 4), (2, 32), (8, 16), (16, 32)] {
+        let simulated = simulate(&format!("duration = \"6s\"\n{}", flows(count, &hpcc(max_flows))), UNCHANGED);
         let shares = simulated.shares(4.0, 6.0);
         let (goodput, jain, (mean, most)) =
             (shares.values().sum::<f64>(), jain(shares.values().copied()), simulated.queue(1.0, 6.0));
-        // Half of what the target leaves is used. Programs are part of it, and the queue at two samples, which is at
-        // most that at any time.
-        let without_queue = (0.95 + 0.05 / 2.0 - simulated.programs()) * PAYLOAD / FRAME;
-        let with_queue = without_queue - mean * FRAME / PIPE * PAYLOAD / FRAME;
+        // Programs are part of what is used, and the queue at two samples but for a frame of it, which is at most that
+        // at any time. A measurement differs from its mean by some frames, so the mean of 1 / U is a little higher.
+        let utilization = 0.95 + 0.05 * count as f64 / max_flows as f64;
+        let without_queue = (utilization - simulated.programs()) * PAYLOAD / FRAME;
+        let with_queue = without_queue - (mean - 1.0).max(0.0) * FRAME / PIPE * PAYLOAD / FRAME;
         let found = format!("{count} flows: goodput {goodput} of {with_queue} to {without_queue}, Jain's index {jain}");
-        assert!((with_queue - 0.005..without_queue).contains(&goodput) && goodput > 0.89, "{found}");
-        assert!(shares.len() == count && jain > 0.95, "{found}");
+        assert!((with_queue - 0.005..without_queue + 0.002).contains(&goodput) && goodput > 0.89, "{found}");
+        assert!(shares.len() == count && jain > 0.99, "{found}");
         assert!(mean < 3.0 && most < 15.0, "{count} flows: {mean} frames wait, at most {most}");
-        // Flows that begin while others have filled the queue take it for a part of the path. Many overflow it.
-        assert_eq!(simulated.dropped_after(0.3), 0, "{count} flows");
-        assert!(count > 8 || simulated.dropped() == 0, "{count} flows");
+        // Flows that begin while others have filled the queue do not take it for a part of the path.
+        assert_eq!(simulated.dropped(), 0, "{count} flows");
         assert!(simulated.programs() < 0.03, "{found}, programs {}", simulated.programs());
     }
 }
@@ -154,8 +149,8 @@ fn tcp_fills_the_queue_that_hpcc_leaves_empty() {
 fn flows_join_and_leave() {
     let path = crate::support::root().join("examples/empty-queues/hpcc.toml");
     let text = std::fs::read_to_string(path).expect("it is there");
-    let text = text.split("\n[[expect]]").next().expect("a part").replace("sample = \"1ms\"", "");
-    let simulated = simulate(&text, UNCHANGED);
+    let text = text.split("\n[[expect]]").next().expect("a part");
+    let simulated = simulate(text, UNCHANGED);
     for (from_s, flows, shares) in [
         (0.5, 3.0, [("leaves", 1.0), ("two", 2.0)].as_slice()),
         (1.5, 4.0, [("joins", 1.0), ("leaves", 1.0), ("two", 2.0)].as_slice()),
@@ -202,4 +197,54 @@ fn lost_late_and_doubled_packets_keep_no_flow_from_its_share() {
     let (mean, most) = simulated.queue(1.0, 3.0);
     assert!(mean < 4.0 && most < 20.0, "{mean} frames wait, at most {most}");
     assert!(simulated.count("silences") == 0 && simulated.count("changed_paths") == 0);
+}
+
+#[test]
+fn a_flow_on_a_slow_link_gets_its_rate_again_after_tcp_filled_the_queue_and_after_an_outage() {
+    // At 2 Mbit/s, the least window allows a packet every 1.92 s.
+    let slow = ("200Mbps", "2Mbps");
+    let flow = format!("sample = \"100ms\"\nduration = \"30s\"\n{}", flows(1, "kind = \"hpcc\"\nsize = 1500"));
+    let tcp = "[[traffic]]\nname = \"tcp\"\nkind = \"tcp\"\nfrom = \"a2\"\nto = \"b2\"\nstart = \"3s\"\nbytes = 2000000\n\
+               window = 1048576\n";
+    let outage = "[[faults]]\nat = \"5s\"\ncrash = \"s2\"\n[[faults]]\nat = \"10s\"\nrestart = \"s2\"\n";
+    for disturbance in [tcp, outage] {
+        let simulated = simulate(&format!("{flow}{disturbance}"), slow);
+        let share = |from_s, to_s| 100.0 * simulated.shares(from_s, to_s).get("f0").copied().unwrap_or(0.0);
+        let (meanwhile, after) = (share(7.0, 9.0), share(20.0, 30.0));
+        assert!(meanwhile < 0.05 && after > 0.75, "{meanwhile} of the link meanwhile, {after} after: {disturbance}");
+    }
+}
+
+#[test]
+fn the_report_lists_flows_windows_and_samples() {
+    let arguments = ["lab", "sim", "examples/empty-queues/lab.toml", "--scenario", "examples/empty-queues/hpcc.toml"];
+    let text = run(&mut triplane(&arguments)).ok().stdout;
+    let results = run(&mut triplane(&[&arguments[..], &["--json"]].concat())).ok().json();
+    let table = text.split("\n\n").find(|part| part.starts_with("flows of HPCC")).expect("a table");
+    let lines: Vec<_> = table.lines().collect();
+    let [_, first, .., index] = &lines[..] else { panic!("{table}") };
+    assert!(lines.len() == 6 && first.starts_with("two            a1    b1  "), "{table}");
+    // The numbers of both are the same.
+    let pair = &results["pairs"][0];
+    assert_eq!((&pair["from"], results["pairs"].as_array().map(Vec::len)), (&"a1".into(), Some(4)));
+    let rates = results["pairs"].as_array().expect("a list").iter().filter_map(|pair| pair["rate_bps"].as_f64());
+    let jain = jain(rates.collect::<Vec<_>>().into_iter());
+    assert_eq!(*index, format!("Jain's index of their goodputs: {jain:.3}"));
+    assert!((results["hpcc"]["jain"].as_f64().expect("a number") - jain).abs() < 1e-9 && jain > 0.99);
+    let whole = |name: &str| pair["hpcc"][name].as_f64().expect("a number").round() as u64;
+    let (mean, max, sent) = (whole("mean_window"), whole("max_window"), whole("sent_samples"));
+    let numbers: Vec<u64> = first.split_whitespace().filter_map(|word| word.replace(',', "").parse().ok()).collect();
+    let missing = pair["sent"].as_u64().zip(pair["received"].as_u64()).map(|(sent, received)| sent - received);
+    let expected = [missing.expect("numbers"), mean, max, sent, whole("unanswered_samples"), 0, 0];
+    // The goodput, which has a unit, and a decimal point.
+    assert_eq!(numbers, expected, "{first}");
+    assert!(0 < mean && mean < max && max < 120_000 && sent > 1_000 && whole("samples") <= sent);
+    // Samples of all flows of a traffic are added.
+    let samples = |list: &str| {
+        let all = results[list].as_array().expect("a list").iter();
+        all.filter_map(|one| one["hpcc"]["sent_samples"].as_u64()).sum::<u64>()
+    };
+    assert_eq!(samples("pairs"), samples("traffic"));
+    let tcp = [&arguments[..4], &["examples/empty-queues/tcp.toml"]].concat();
+    assert!(!run(&mut triplane(&tcp)).ok().stdout.contains("HPCC"));
 }

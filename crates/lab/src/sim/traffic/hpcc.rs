@@ -33,6 +33,39 @@ const PROGRAM_BYTES: usize = 600;
 /// Maximum number of datagrams that are sent at one moment.
 const MAX_AT_ONCE: usize = 64;
 
+/// The window of a flow over the time in which its path was known.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct WindowTrace {
+    /// Time in nanoseconds, and the sum of the windows in bytes over it.
+    open_ns: f64,
+    byte_ns: f64,
+    /// Greatest window in bytes.
+    pub max: f64,
+}
+
+impl WindowTrace {
+    /// Counts a window of some bytes over some time.
+    fn count(&mut self, window: f64, ns: u64) {
+        if window > 0.0 {
+            self.open_ns += ns as f64;
+            self.byte_ns += window * ns as f64;
+            self.max = self.max.max(window);
+        }
+    }
+
+    /// Adds the window of another flow.
+    pub fn add(&mut self, other: &WindowTrace) {
+        self.open_ns += other.open_ns;
+        self.byte_ns += other.byte_ns;
+        self.max = self.max.max(other.max);
+    }
+
+    /// Returns the mean window of a flow in bytes; 0 if no path was known.
+    pub fn mean(&self) -> f64 {
+        if self.open_ns > 0.0 { self.byte_ns / self.open_ns } else { 0.0 }
+    }
+}
+
 /// Sends datagrams in the window of an [`HpccController`].
 pub struct HpccSender {
     flow: u32,
@@ -46,6 +79,8 @@ pub struct HpccSender {
     awaited: VecDeque<(Prober, Option<SampleMark>)>,
     pacer: Pacer,
     sockets: Option<(SocketHandle, SocketHandle)>,
+    /// The window up to a time.
+    windows: (WindowTrace, Time),
     /// Datagrams sent.
     pub sent: u64,
     /// Bytes of the frames with programs that were sent.
@@ -74,6 +109,7 @@ impl HpccSender {
             awaited: VecDeque::new(),
             pacer: Pacer::new(start),
             sockets: None,
+            windows: (WindowTrace::default(), start),
             sent: 0,
             program_bytes: 0,
         }
@@ -82,6 +118,11 @@ impl HpccSender {
     /// Returns the counts of the controller.
     pub fn counts(&self) -> HpccCounts {
         self.controller.counts()
+    }
+
+    /// Returns the window over time, up to the latest event of the flow.
+    pub fn windows(&self) -> WindowTrace {
+        self.windows.0
     }
 
     /// Returns the sockets for datagrams and for programs.
@@ -169,6 +210,9 @@ impl App for HpccSender {
         if io.now < self.start {
             return Some(self.start);
         }
+        let (windows, until) = &mut self.windows;
+        windows.count(self.controller.window(), io.now.since_ns(*until));
+        *until = io.now;
         let mut echoes = Vec::new();
         let socket = io.sockets.get_mut::<Socket<'_>>(programs);
         while let Ok((datagram, _)) = socket.recv() {

@@ -19,7 +19,7 @@ mod udp;
 
 pub use conga::{Balancing, CongaSender, FlowPattern};
 pub use departures::{Departures, Pattern};
-pub use hpcc::HpccSender;
+pub use hpcc::{HpccSender, WindowTrace};
 pub use latency::Latency;
 pub use measure::{Measured, Measurement};
 pub use minion::{ArrivedProgram, ProgramCollector, ProgramEcho, ProgramLog, ProgramLogger, ProgramSender};
