@@ -153,8 +153,8 @@ mod tests {
 
     type Frames = Arc<Mutex<VecDeque<Vec<u8>>>>;
 
-    /// A port whose frames are in memory. It sends a number of frames, and as a packet socket, it counts the others when
-    /// it is flushed.
+    /// A port whose frames are in memory. It sends a number of frames. It counts the others when it is flushed, as a
+    /// packet socket does.
     struct MemoryPort {
         arriving: VecDeque<Vec<u8>>,
         batch: Vec<Vec<u8>>,

@@ -1,6 +1,6 @@
 //! Tiny packet programs. As bytes: two processors agree, frames with them are described, located and reflected. As
-//! frames: the shim of a host inserts a program, takes it out again, and adds up its words; nodes add and remove INT. As text: findings
-//! that can be shown, or a program that disassembles to text with the same bytes.
+//! frames: the shim of a host inserts a program, takes it out again, and adds up its words; nodes add and remove INT.
+//! As text: findings that can be shown, or a program that disassembles to text with the same bytes.
 
 use std::net::Ipv4Addr;
 

@@ -71,7 +71,8 @@ impl Answers {
     }
 }
 
-/// Configures a device that is not up yet: it has a mark, and no IPv6, which stays at the wire; one interface answers ARP. A setting that cannot be changed costs nothing: IPv6 is not passed to the device, and two equal answers are as
+/// Configures a device that is not up yet: it has a mark, and no IPv6, which stays at the wire; one interface answers
+/// ARP. A setting that cannot be changed costs nothing: IPv6 is not passed to the device, and two equal answers are as
 /// good as one.
 pub(super) fn configure(device: (&str, c_int), wire: &str, answers: Answers) -> io::Result<()> {
     /// The value of `arp_ignore` that forbids all answers.

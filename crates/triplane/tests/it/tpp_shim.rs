@@ -293,7 +293,7 @@ fn copies_of_routes_lead_to_the_same_gateways() {
     refused(&network, &["--collect", &rule, "--device", "tpp1"], "another program is between `eth0` and the stack");
     refused(&network, &["--collect", &rule], "choose another one with `--device NAME`");
     refused(&network, &["--collect", &rule, "--device", "all"], "the name is reserved");
-    // A host of which no shim is known may receive what goes to a group.
+    // Hosts without shim may receive what goes to a group.
     network.run("h1", &["ping", "-n", "-c", "1", "-W", "0.1", "224.0.0.1"]);
     let report = end(sender);
     assert_eq!((&report["to_groups"], &report["rules"][0]["matched"]), (&json!(1), &json!(0)), "{report:#}");
