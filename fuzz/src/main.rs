@@ -40,7 +40,7 @@ Targets:
   p4runtime  calls of controllers, made up and mutated, against the server with a switch behind it
   rules      rule files of packet subscriptions, mutated: tables hold against what the rules say
   rdma       frames of RoCEv2, mutated, against a requester and a responder
-  tpp        tiny packet programs, as bytes and as text: two processors agree, text round-trips; nodes of INT
+  tpp        tiny packet programs, as bytes and as text: two processors agree, text round-trips; the shim; nodes of INT
   executor   requests that execute programs, over networks that lose and damage packets: each ends once, in time
 
 Options:

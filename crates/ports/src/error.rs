@@ -54,6 +54,36 @@ pub enum PortError {
         /// The interface.
         interface: String,
     },
+    /// A device cannot have this name, because an interface has it or the kernel reserves it.
+    #[error("there is an interface `{interface}` already, or the name is reserved; choose another one")]
+    NameTaken {
+        /// The name.
+        interface: String,
+    },
+    /// Another program is between an interface and the stack.
+    #[error("another program is between `{interface}` and the stack, with the device `{device}`; end it first")]
+    Interposed {
+        /// The interface.
+        interface: String,
+        /// The program's device.
+        device: String,
+    },
+    /// The settings of the kernel let neither the interface nor a device in front of it answer ARP.
+    #[error(
+        "nothing would answer ARP requests at `{interface}`: `arp_ignore` forbids it to a device without address, and \
+         strict `rp_filter` or `arp_filter` to the interface; set `sysctl net.ipv4.conf.{{all,{interface}}}.rp_filter=2` \
+         and `arp_filter=0`, or `net.ipv4.conf.{{all,default}}.arp_ignore=0`"
+    )]
+    NoArp {
+        /// The interface.
+        interface: String,
+    },
+    /// The interface has lost its link while it was in use.
+    #[error("interface `{interface}` has no link: it is down, or its cable is unplugged")]
+    NoLink {
+        /// The interface.
+        interface: String,
+    },
     /// The kernel has no TUN/TAP driver, or its device is not accessible.
     #[error("cannot open /dev/net/tun for `{interface}`: {source}; {hint}")]
     NoTunDriver {

@@ -50,7 +50,7 @@ pub use af_packet::AfPacketPort;
 pub use error::PortError;
 pub use frame::{Frame, Memory};
 pub use interface::interface_index;
-pub use interposed::{HiddenFrames, InterposedPorts, is_interposed};
+pub use interposed::{HiddenFrames, InterposedFrames, InterposedPorts, RouteCounts};
 pub use kernel_program::{KernelProgram, KernelRegion, ProgramRejected, RedirectMap, kernel_time_ns};
 pub use pcap::PcapPort;
 pub use port::{DropReason, Port, PortStats, Received, Sent};

@@ -172,6 +172,12 @@ pub trait Port: Send {
         Ok(())
     }
 
+    /// Whether the device has a link. It costs two system calls. A port without a cable always has one, and so has one
+    /// that cannot find out.
+    fn has_link(&self) -> bool {
+        true
+    }
+
     /// Whether no frame can arrive any more: a capture at its end. Interfaces never finish.
     fn finished(&self) -> bool {
         false

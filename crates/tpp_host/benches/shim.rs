@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use ports::namespace::{Namespace, NamespaceError, veth};
-use ports::{InterposedPorts, PortError, is_interposed};
+use ports::{InterposedPorts, PortError};
 use tpp::TinyProgram;
 use tpp::shim::{PacketFilter, Shim};
 use tpp_host::{RelayCounts, ShimRelay};
@@ -70,11 +70,11 @@ struct RunningShim {
 impl RunningShim {
     fn start(host: &Namespace, shim: Shim) -> Result<RunningShim, PortError> {
         let opened = host.enter(|| InterposedPorts::open("eth0", "tpp0", PROGRAM_LEN)).expect("a namespace");
-        let InterposedPorts { host, wire, hidden, .. } = opened?;
+        let InterposedPorts { host, wire, frames, hidden, .. } = opened?;
         let stop = Arc::new(AtomicBool::new(false));
         let flag = stop.clone();
         let thread = std::thread::spawn(move || {
-            let mut relay = ShimRelay::new(Box::new(host), Box::new(wire), is_interposed, shim, 1);
+            let mut relay = ShimRelay::new(Box::new(host), Box::new(wire), frames, shim, 1);
             let ended = relay.run(&flag, drop);
             drop(hidden);
             ended.map(|()| relay.close())

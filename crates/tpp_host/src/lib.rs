@@ -24,7 +24,7 @@ use tpp::probe::{Echo, Prober, RefusedEchoes};
 use wire::tpp::UDP_PORT;
 
 pub use executor::{ExecutorSockets, MAX_ADDRESSES};
-pub use queue::ProgramQueue;
+pub use queue::{ProgramQueue, QueueEnd};
 pub use relay::{RelayCounts, ShimRelay};
 pub use report::ReportSocket;
 

@@ -1,13 +1,13 @@
 //! Tiny packet programs. As bytes: two processors agree, frames with them are described, located and reflected. As
-//! frames: the shim of a host inserts a program, and takes it out again; nodes add and remove INT. As text: findings
-//! that can be shown, or a program that disassembles to text with the same bytes.
+//! frames: the shim of a host inserts a program, takes it out again, and adds up its words; nodes add and remove INT.
+//! As text: findings that can be shown, or a program that disassembles to text with the same bytes.
 
 use std::net::Ipv4Addr;
 
 use diagnostics::{Diagnostics, SourceMap, Span};
 use tpp::generate::Case;
 use tpp::map::{FieldShape, MemoryMap, RegisterShape};
-use tpp::shim::{PacketFilter, Shim};
+use tpp::shim::{CollectedProgram, PacketFilter, Shim, WordSums};
 use tpp::{AccessPolicy, AccessRights, ProgramVerdict, TinyProgram, assemble, check, disassemble};
 use wire::tpp::{Packet, Repr, Status};
 use wire::{ethernet, ipv4, udp};
@@ -132,6 +132,26 @@ impl TinyPrograms {
         reached.add(("received", is_packet, received.len() < input.len(), self.shim.receipt_counts().damaged > 0));
     }
 
+    /// Asserts that the sums of a program's words are those of the words that it decodes to, wherever its stack begins.
+    fn add_up(&self, input: &[u8], reached: &mut Reached) {
+        if Packet::new_checked(input).is_err() {
+            return;
+        }
+        for pointer in [0, 1, 2, 3, 4, 0xff].map(|pointer| input[5].wrapping_add(pointer)) {
+            let mut collected = CollectedProgram { flow: None, bytes: input.to_vec() };
+            collected.bytes[5] = pointer;
+            let program = collected.program();
+            let mut sums = WordSums::default();
+            sums.add(&collected, &self.map);
+            let words = program.words_or_absent(&self.map).into_iter().flatten().filter_map(|(_, value)| value);
+            let is_executed = program.repr.hop > 0;
+            let expected: u64 = words.filter(|_| is_executed).map(u64::from).sum();
+            assert_eq!(sums.ordered().iter().map(|sum| sum.sum).sum::<u64>(), expected, "stack at {pointer}");
+            assert_eq!(sums.not_executed, u64::from(!is_executed));
+            reached.add(("sums", sums.unnamed, sums.ordered().len()));
+        }
+    }
+
     fn assemble(&self, text: &str, reached: &mut Reached) {
         let (mut sources, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
         let program = assemble(&mut sources, "fuzz.tpp", text, &self.map, &mut diagnostics);
@@ -171,6 +191,7 @@ impl FuzzTarget for TinyPrograms {
         let mut reached = Reached::default();
         self.execute(input, &mut reached);
         self.insert_and_strip(input, &mut reached);
+        self.add_up(input, &mut reached);
         let mut frame = [&[0; 12][..], &[0x66, 0x66], input].concat();
         assert!(!wire::describe(&frame).is_empty());
         self.insert_and_strip(&frame, &mut reached);

@@ -168,6 +168,10 @@ impl Port for AfPacketPort {
         self.check_interface()
     }
 
+    fn has_link(&self) -> bool {
+        interface::Interface::new(self.receiver.as_fd(), &self.name).has_link().unwrap_or(true)
+    }
+
     fn counted(&self) -> PortStats {
         self.stats
     }

@@ -15,6 +15,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use crate::socket::set_option;
 
 /// A request under construction.
+#[derive(Debug)]
 pub(crate) struct NetlinkRequest {
     bytes: Vec<u8>,
 }
@@ -43,11 +44,17 @@ impl NetlinkRequest {
     }
 
     /// Adds an attribute whose value `fill` writes, including nested attributes.
-    pub(super) fn nested(mut self, kind: u16, fill: impl FnOnce(Self) -> Self) -> Self {
+    pub(crate) fn nested(mut self, kind: u16, fill: impl FnOnce(Self) -> Self) -> Self {
         let at = self.begin(kind);
         self = fill(self);
         self.end(at);
         self
+    }
+
+    /// Returns the type's struct and the attributes.
+    #[cfg(test)]
+    pub(crate) fn body(&self) -> &[u8] {
+        &self.bytes[HEADER..]
     }
 
     /// Adds raw bytes: the struct at the start of a nested attribute.

@@ -76,6 +76,17 @@ impl TinyProgram {
     /// each hop that was passed, or for all of them if the program has not been executed; none while it waits for a
     /// hop. The words of [`TinyProgram::unnamed_words`] are not among them.
     pub fn words_by_hop(&self, map: &MemoryMap) -> Vec<Vec<(String, u32)>> {
+        let word = self.repr.word_size.bytes();
+        let value_at = |offset: usize| value(&self.memory[offset..offset + word], self.repr.word_size);
+        let hop = |places: Vec<(String, usize)>| {
+            places.into_iter().map(|(name, offset)| (name, value_at(offset))).collect::<Vec<_>>()
+        };
+        self.places_by_hop(map).into_iter().map(hop).collect()
+    }
+
+    /// Returns the names of the words of [`TinyProgram::words_by_hop`] and their offsets in packet memory, in bytes.
+    /// All of these words lie in the memory. They need not be aligned, as a stack may begin at any even offset.
+    pub(crate) fn places_by_hop(&self, map: &MemoryMap) -> Vec<Vec<(String, usize)>> {
         if self.repr.hop < 0 || self.unnamed_words().is_some() {
             return Vec::new();
         }
@@ -113,11 +124,10 @@ impl TinyProgram {
             Addressing::Stack { pointer } if self.repr.hop > 0 => pointer.min(self.memory.len()),
             _ => self.memory.len(),
         };
-        let words = self.memory.get(first..end).unwrap_or_default().chunks_exact(word);
-        let values: Vec<u32> = words.map(|bytes| value(bytes, self.repr.word_size)).collect();
         let passed = if self.repr.hop > 0 { self.repr.hop as usize } else { usize::MAX };
-        let hops = values.chunks_exact(names.len()).take(passed);
-        hops.map(|hop| names.iter().cloned().zip(hop.iter().copied()).collect()).collect()
+        let (first, hop_len) = (first.min(end), names.len() * word);
+        let hops = (first..end).step_by(hop_len).take((end - first) / hop_len).take(passed);
+        hops.map(|start| names.iter().cloned().zip((start..).step_by(word)).collect()).collect()
     }
 }
 

@@ -125,6 +125,11 @@ impl PacketFilter {
             && source_port.is_none_or(|port| flow.ports.is_some_and(|ports| ports.0 == port))
             && destination_port.is_none_or(|port| flow.ports.is_some_and(|ports| ports.1 == port))
     }
+
+    /// Whether an address of the condition is one of IPv6, so that no IPv4 packet matches.
+    pub fn names_ipv6(&self) -> bool {
+        [self.source, self.destination].into_iter().flatten().any(|prefix| prefix.address.is_ipv6())
+    }
 }
 
 #[cfg(test)]

@@ -20,6 +20,7 @@ type LayoutKey = [u8; 8 + MAX_INSTRUCTIONS * INSTRUCTION_LEN];
 struct WordPlace {
     /// Index of the sum.
     sum: usize,
+    /// Offset in packet memory, in bytes.
     offset: usize,
     /// Whether a word of ones is one that no switch wrote.
     may_be_absent: bool,
@@ -75,9 +76,9 @@ impl WordSums {
         self.unnamed += u64::from(layout.is_empty());
         let (memory, wide) = (packet.memory(), packet.word_size() == WordSize::Bits32);
         for place in layout {
-            let value = match memory[place.offset..] {
-                [a, b, c, d, ..] if wide => u32::from_be_bytes([a, b, c, d]),
-                [a, b, ..] => u32::from(u16::from_be_bytes([a, b])),
+            let value = match memory.get(place.offset..).unwrap_or_default() {
+                [a, b, c, d, ..] if wide => u32::from_be_bytes([*a, *b, *c, *d]),
+                [a, b, ..] if !wide => u32::from(u16::from_be_bytes([*a, *b])),
                 _ => continue,
             };
             if place.may_be_absent && value == if wide { u32::MAX } else { 0xffff } {
@@ -89,22 +90,17 @@ impl WordSums {
         }
     }
 
-    /// Returns the places of a program's words, and adds sums for those that are new. Words that contain their own
-    /// index show where they are, and words of ones show which of them count as absent.
+    /// Returns the places of a program's words, and adds sums for those that are new. Words of ones show which of them
+    /// count as absent.
     fn layout(&mut self, program: &TinyProgram, map: &MemoryMap) -> Vec<WordPlace> {
-        let word = program.repr.word_size.bytes();
-        let (mut numbered, mut marked) = (program.clone(), program.clone());
-        for (index, bytes) in numbered.memory.chunks_exact_mut(word).enumerate() {
-            bytes.fill(0);
-            bytes[word - 1] = index as u8;
-        }
+        let mut marked = program.clone();
         marked.memory.fill(0xff);
-        let (numbered, marked) = (numbered.words_by_hop(map), marked.words_or_absent(map));
+        let (places, marked) = (program.places_by_hop(map), marked.words_or_absent(map));
         let mut layout = Vec::new();
-        for (hop, (words, marks)) in numbered.into_iter().zip(marks_of(marked)).enumerate() {
-            for ((name, index), may_be_absent) in words.into_iter().zip(marks) {
+        for (hop, (words, marks)) in places.into_iter().zip(marks_of(marked)).enumerate() {
+            for ((name, offset), may_be_absent) in words.into_iter().zip(marks) {
                 let sum = self.sum_of(program.repr.application, hop, name);
-                layout.push(WordPlace { sum, offset: index as usize * word, may_be_absent });
+                layout.push(WordPlace { sum, offset, may_be_absent });
             }
         }
         layout
@@ -143,6 +139,7 @@ fn layout_key(bytes: &[u8], instructions: usize) -> LayoutKey {
 #[cfg(test)]
 mod tests {
     use diagnostics::{Diagnostics, SourceMap};
+    use rng::SplitMix64;
 
     use super::*;
     use crate::asm::assemble;
@@ -167,38 +164,71 @@ mod tests {
         bytes
     }
 
+    /// Adds programs, and asserts that the sums are those of their decoded words. Returns the sums.
+    #[track_caller]
+    fn assert_sums(text: &str, programs: impl IntoIterator<Item = Vec<u8>>) -> WordSums {
+        let (map, mut sums) = (MemoryMap::new(), WordSums::default());
+        let mut expected: Vec<(usize, String, u64, u64)> = Vec::new();
+        for bytes in programs {
+            let collected = CollectedProgram { flow: None, bytes };
+            sums.add(&collected, &map);
+            let program = collected.program();
+            if program.repr.hop <= 0 {
+                continue;
+            }
+            let hops = program.words_or_absent(&map).into_iter().enumerate();
+            for (hop, (name, value)) in hops.flat_map(|(hop, words)| words.into_iter().map(move |word| (hop, word))) {
+                let is = |row: &&mut (usize, String, u64, u64)| row.0 == hop && row.1 == name;
+                if expected.iter_mut().find(is).is_none() {
+                    expected.push((hop, name.clone(), 0, 0));
+                }
+                let row = expected.iter_mut().find(is).expect("it was added");
+                (row.2, row.3) = (row.2 + u64::from(value.is_some()), row.3 + u64::from(value.unwrap_or(0)));
+            }
+        }
+        expected.sort_by_key(|row| row.0);
+        let found: Vec<_> = sums.ordered().iter().map(|sum| (sum.hop, sum.name.clone(), sum.count, sum.sum)).collect();
+        assert_eq!(found, expected, "{text}");
+        assert!(found.iter().any(|row| row.2 > 0), "{text}");
+        sums
+    }
+
+    const TEXTS: [&str; 5] = [
+        "PUSH [Switch:ID]\nPUSH [Queue:QueueOccupancy]",
+        ".word 16\n.hops 4\nPUSH [Queue:QueueOccupancy]\nPUSH [Switch:ID]",
+        ".mode hop\n.hops 3\nLOAD [Switch:ID], [Packet:hop[1]]\nPUSH [Queue:QueueOccupancy]",
+        ".memory 9, 9\n.sp 8\nPUSH [Switch:ID]\nMAX [Switch:ID], [Packet:0]",
+        // The words of this stack are not aligned.
+        ".sp 2\n.bytes 26\nPUSH [Switch:ID]\nPUSH [Queue:QueueOccupancy]",
+    ];
+
     #[test]
     fn sums_are_those_of_the_decoded_words() {
-        let map = MemoryMap::new();
-        for text in [
-            "PUSH [Switch:ID]\nPUSH [Queue:QueueOccupancy]",
-            ".word 16\n.hops 4\nPUSH [Queue:QueueOccupancy]\nPUSH [Switch:ID]",
-            ".mode hop\n.hops 3\nLOAD [Switch:ID], [Packet:hop[1]]\nPUSH [Queue:QueueOccupancy]",
-            ".memory 9, 9\n.sp 8\nPUSH [Switch:ID]\nMAX [Switch:ID], [Packet:0]",
-        ] {
+        for text in TEXTS {
             let program = assembled(text);
-            let mut sums = WordSums::default();
-            let mut expected: Vec<(usize, String, u64, u64)> = Vec::new();
-            for switches in [&[7, 9][..], &[8], &[1, 2, 3], &[0xffff, 0xffff_ffff], &[7, 1]] {
-                let bytes = execute(&program, switches);
-                let collected = CollectedProgram { flow: None, bytes };
-                sums.add(&collected, &map);
-                let hops = collected.program().words_or_absent(&map).into_iter().enumerate();
-                for (hop, (name, value)) in hops.flat_map(|(hop, words)| words.into_iter().map(move |word| (hop, word)))
-                {
-                    let is = |row: &&mut (usize, String, u64, u64)| row.0 == hop && row.1 == name;
-                    if expected.iter_mut().find(is).is_none() {
-                        expected.push((hop, name.clone(), 0, 0));
-                    }
-                    let row = expected.iter_mut().find(is).expect("it was added");
-                    (row.2, row.3) = (row.2 + u64::from(value.is_some()), row.3 + u64::from(value.unwrap_or(0)));
-                }
-            }
-            expected.sort_by_key(|row| row.0);
-            let found: Vec<_> =
-                sums.ordered().iter().map(|sum| (sum.hop, sum.name.clone(), sum.count, sum.sum)).collect();
-            assert_eq!(found, expected, "{text}");
-            assert!(found.iter().any(|row| row.2 > 0), "{text}");
+            let switches = [&[7, 9][..], &[8], &[1, 2, 3], &[0xffff, 0xffff_ffff], &[7, 1]];
+            assert_sums(text, switches.map(|switches| execute(&program, switches)));
+        }
+    }
+
+    #[test]
+    fn what_switches_may_change_cannot_make_sums_wrong() {
+        let mut random = SplitMix64::new(11);
+        for text in TEXTS {
+            let original = assembled(text).packet(&[]);
+            let memory = original.len() - Packet::new_checked(&original[..]).expect("a program").memory_len();
+            let programs: Vec<_> = (0..3000)
+                .map(|_| {
+                    let mut bytes = original.clone();
+                    let small = random.below(2) == 0;
+                    let mut byte = |end| random.below(if small { end } else { 256 }) as u8;
+                    (bytes[1], bytes[4], bytes[5]) = (byte(256) << 4, byte(4), byte(16));
+                    bytes[memory..].iter_mut().for_each(|to| *to = [byte(256), 0, 1, 0xff][usize::from(byte(256) % 4)]);
+                    bytes
+                })
+                .collect();
+            let sums = assert_sums(text, programs);
+            assert!(sums.not_executed > 0 && sums.ordered().len() > 1, "{text}");
         }
     }
 

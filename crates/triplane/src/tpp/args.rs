@@ -167,8 +167,9 @@ pub struct ShimArgs {
     pub wire: String,
 
     /// Insert a program into packets of this host: `FILE [from PREFIX] [to PREFIX] [tcp|udp|icmp|protocol N]
-    /// [source-port N] [port N] [one-in N] [priority N]`. The first rule that matches and samples decides. The program
-    /// is collected from all packets that arrive.
+    /// [source-port N] [port N] [one-in N] [priority N]`. Every destination that matches must run a shim: others drop
+    /// the packets. The first rule that matches and samples decides. The program is collected from all packets that
+    /// arrive.
     #[arg(long, value_name = "RULE")]
     pub insert: Vec<String>,
 

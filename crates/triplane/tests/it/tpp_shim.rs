@@ -31,6 +31,10 @@ fn rules_and_programs_are_refused_before_anything_is_opened() {
     let rule = format!("{program} dport 80");
     refused(&["--insert", &rule], 2, &["--insert `", "`dport` is no condition: expected from, to, tcp"]);
     refused(&["--collect", &format!("{program} one-in 2")], 2, &["one-in and priority are those of the host"]);
+    refused(&["--insert", &format!("{program} to 2001:db8::1")], 2, &["a live shim inserts into IPv4 packets only"]);
+    refused(&["--collect", &format!("{program} from ::/0")], 2, &["a live shim inserts into IPv4 packets only"]);
+    let ipv6 = directory.write("ipv6", "path.tpp to 2001:db8::/32\n");
+    refused(&["--rules", &ipv6], 1, &["ipv6:1:1", "a live shim inserts into IPv4 packets only", "1 error"]);
     refused(&["--rules", &rules], 1, &["rules:3:3", "`70000` is no value of `port`: expected a port", "1 error"]);
     refused(&["--insert", &writer, "--policy", &policy], 1, &["write.tpp:3:", "is not installed: 1 error"]);
     refused(&["--insert", &reflective], 1, &["is refused: a reflective program would send"]);
@@ -59,6 +63,16 @@ fn shim(network: &Network, host: &str, options: &[&str]) -> Running {
     shim.wait_for("no capabilities, no_new_privs");
     shim.wait_for("press Ctrl-C to stop");
     shim
+}
+
+/// Asserts that a shim at h1 ends at once with an error of the environment.
+#[track_caller]
+fn refused(network: &Network, options: &[&str], reason: &str) {
+    let binary = triplane(&[]).get_program().to_str().expect("a path").to_owned();
+    let command = [&[binary.as_str(), "tpp", "shim", "eth0"], options].concat();
+    let done = Running::start(&mut network.command("h1", &command)).wait();
+    assert_eq!(done.code, Some(3), "{done:?}");
+    assert!(done.stderr.contains(reason), "`{reason}` in {done:?}");
 }
 
 /// Ends a program and returns its report.
@@ -192,4 +206,154 @@ fn connections_go_on_when_the_shim_is_killed() {
     let report = end(receiver);
     assert!(report["received"]["collected"].as_u64() >= Some(3), "{report:#}");
     end(router);
+}
+
+/// Sets a parameter of the kernel for IPv4 at all interfaces of a host.
+fn set_all(network: &Network, host: &str, parameter: &str, value: u8) {
+    let script = format!("echo {value} > /proc/sys/net/ipv4/conf/all/{parameter}");
+    network.run(host, &["sh", "-c", &script]).ok();
+}
+
+/// Returns a setting of a host.
+fn setting(network: &Network, host: &str, name: &str) -> String {
+    network.run(host, &["cat", &format!("/proc/sys/net/{name}")]).ok().stdout.trim().to_owned()
+}
+
+#[test]
+fn packets_of_routes_that_are_not_copied_leave_without_program() {
+    let _alone = testing::lock(LIVE_TRAFFIC);
+    let Some(network) = network() else { return };
+    let directory = Directory::new();
+    let rule = directory.write("path.tpp", PROGRAM);
+    let router = network.router(&[]);
+    let ip = |arguments: &[&str]| _ = network.run("h1", &[&["ip"], arguments].concat()).ok();
+    ip(&["route", "add", "10.0.2.0/24", "via", "10.0.1.254", "dev", "eth0", "table", "100"]);
+    for rp_filter in [0, 2, 1] {
+        set_all(&network, "h1", "rp_filter", rp_filter);
+        ip(&["rule", "add", "to", "10.0.2.0/24", "lookup", "100"]);
+        let sender = shim(&network, "h1", &["--insert", &rule]);
+        // Answers arrive at another interface than that of the route to their source, which only this permits.
+        if rp_filter == 1 {
+            network.run("h1", &["sh", "-c", "echo 2 > /proc/sys/net/ipv4/conf/tpp0/rp_filter"]).ok();
+        }
+        ping(&network, "56").ok();
+        ip(&["rule", "del", "to", "10.0.2.0/24", "lookup", "100"]);
+        ip(&["route", "add", "10.0.2.2", "via", "10.0.1.254", "dev", "eth0"]);
+        ip(&["neighbour", "flush", "dev", "eth0"]);
+        ping(&network, "56").ok();
+        let report = end(sender);
+        ip(&["route", "del", "10.0.2.2"]);
+        // The answers pass through the shim.
+        assert!(report["to_host"].as_u64() >= Some(2), "{report:#}");
+        assert_eq!(report["rules"][0]["matched"], 0, "{report:#}");
+    }
+    router.signal("INT");
+    router.wait().ok();
+}
+
+#[test]
+fn one_interface_answers_arp_with_either_filter_of_sources() {
+    let _alone = testing::lock(LIVE_TRAFFIC);
+    let Some(network) = network() else { return };
+    let directory = Directory::new();
+    let rule = directory.write("path.tpp", PROGRAM);
+    // This neighbour is the kernel of the router's namespace.
+    network.run("router", &["ip", "address", "add", "10.0.1.9/24", "dev", "p1"]).ok();
+    for (rp_filter, arp_ignore) in [(0, "8"), (2, "8"), (1, "0")] {
+        set_all(&network, "h1", "rp_filter", rp_filter);
+        set_all(&network, "h1", "arp_ignore", 0);
+        network.run("router", &["ip", "neighbour", "flush", "dev", "p1"]).ok();
+        let receiver = shim(&network, "h1", &["--collect", &rule]);
+        assert_eq!(setting(&network, "h1", "ipv4/conf/tpp0/arp_ignore"), arp_ignore);
+        assert_eq!(setting(&network, "h1", "ipv6/conf/tpp0/disable_ipv6"), "1");
+        network.run("router", &["ping", "-n", "-W", "20", "-c", "1", "10.0.1.1"]).ok();
+        let neighbours = network.run("router", &["ip", "neighbour", "show", "dev", "p1"]).ok().stdout;
+        assert!(neighbours.contains("02:00:00:00:01:01"), "{neighbours}");
+        end(receiver);
+    }
+    set_all(&network, "h1", "arp_ignore", 1);
+    refused(&network, &["--collect", &rule], "nothing would answer ARP requests at `eth0`");
+}
+
+#[test]
+fn copies_of_routes_lead_to_the_same_gateways() {
+    let _alone = testing::lock(LIVE_TRAFFIC);
+    let Some(network) = network() else { return };
+    let directory = Directory::new();
+    let rule = directory.write("path.tpp", PROGRAM);
+    let ip = |arguments: &[&str]| network.run("h1", &[&["ip"], arguments].concat()).ok().stdout;
+    ip(&["route", "replace", "default", "via", "172.31.1.1", "dev", "eth0", "onlink", "mtu", "1500", "initcwnd", "20"]);
+    ip(&["route", "add", "10.0.9.0/24", "dev", "eth0", "table", "100"]);
+    let sender = shim(&network, "h1", &["--insert", &rule]);
+    assert!(ip(&["link", "show", "tpp0"]).contains("alias between eth0 and the stack"));
+    let routes = ip(&["route", "show", "dev", "tpp0"]);
+    let default = routes.lines().find(|route| route.starts_with("default")).unwrap_or_default();
+    let expected = ["via 172.31.1.1", "onlink", "mtu 1440", "initcwnd 20"];
+    assert!(expected.iter().all(|part| default.contains(part)), "{routes}");
+    refused(&network, &["--collect", &rule, "--device", "tpp1"], "another program is between `eth0` and the stack");
+    refused(&network, &["--collect", &rule], "choose another one with `--device NAME`");
+    refused(&network, &["--collect", &rule, "--device", "all"], "the name is reserved");
+    // Hosts without shim may receive what goes to a group.
+    network.run("h1", &["ping", "-n", "-c", "1", "-W", "0.1", "224.0.0.1"]);
+    let report = end(sender);
+    assert_eq!((&report["to_groups"], &report["rules"][0]["matched"]), (&json!(1), &json!(0)), "{report:#}");
+    ip(&["route", "flush", "table", "main"]);
+    refused(&network, &["--insert", &rule], "no packet would get a program: the main table has no IPv4 route of eth0");
+}
+
+/// Starts a shim at a host whose reader of the output has opened it, and reads nothing yet.
+fn unread_shim(network: &Network, host: &str, options: &str) -> (Running, std::fs::File, Directory) {
+    let directory = Directory::new();
+    let output = directory.path("output");
+    run(std::process::Command::new("mkfifo").arg(&output)).ok();
+    let binary = triplane(&[]).get_program().to_str().expect("a path").to_owned();
+    let script = format!("exec {binary} tpp shim eth0 --json {options} >{output}");
+    let mut shim = Running::start(&mut network.command(host, &["sh", "-c", &script]));
+    let reader = std::fs::File::open(output).expect("the shim opens it, too");
+    shim.wait_for("press Ctrl-C to stop");
+    (shim, reader, directory)
+}
+
+#[test]
+fn a_slow_reader_costs_lines_and_not_sums() {
+    let _alone = testing::lock(LIVE_TRAFFIC);
+    let Some(network) = network() else { return };
+    let directory = Directory::new();
+    let rule = directory.write("path.tpp", PROGRAM);
+    let router = network.router(&["--tpp", "42", "--tpp-limit", "1000000"]);
+    let sender = shim(&network, "h2", &["--insert", &rule]);
+    let (receiver, reader, _fifo) = unread_shim(&network, "h1", &format!("--insert {rule} --lines"));
+    Transfer::start(&network).receive(&network);
+    receiver.signal("INT");
+    let done = receiver.wait();
+    assert_eq!(done.code, Some(0), "{done:?}");
+    let (_, report) = done.stderr.split_once("the sums follow here\n").expect("a note");
+    let report: Value = serde_json::from_str(report).expect("JSON");
+    drop(reader);
+    let (collected, inserted) = (&report["received"]["collected"], &end(sender)["rules"][0]["inserted"]);
+    assert!(collected == inserted && collected.as_u64() > Some(1000), "{report:#}");
+    assert!(report["unprinted"].as_u64() > Some(0), "{report:#}");
+    assert_eq!((&report["words"][0]["programs"], &report["unnamed"]), (collected, &json!(0)), "{report:#}");
+    router.signal("INT");
+    router.wait().ok();
+}
+
+#[test]
+fn an_interface_that_is_lost_ends_the_shim_with_an_error() {
+    let _alone = testing::lock(LIVE_TRAFFIC);
+    let Some(network) = network() else { return };
+    let directory = Directory::new();
+    let rule = directory.write("path.tpp", PROGRAM);
+    // The reader is gone, so nobody sees the sums.
+    for (command, reason) in
+        [(&["set", "p1", "down"][..], "interface `eth0` has no link"), (&["del", "p1"], "interface `eth0` disappeared")]
+    {
+        network.run("router", &["ip", "link", "set", "p1", "up"]).ok();
+        let (shim, reader, _fifo) = unread_shim(&network, "h1", &format!("--insert {rule}"));
+        drop(reader);
+        network.run("router", &[&["ip", "link"], command].concat()).ok();
+        let done = shim.wait();
+        assert_eq!(done.code, Some(3), "{done:?}");
+        assert!(done.stderr.contains(reason), "`{reason}` in {done:?}");
+    }
 }

@@ -1,5 +1,6 @@
 //! Puts a shim between this host's stack and an interface.
 
+mod outcome;
 mod rules;
 mod sums;
 
@@ -9,14 +10,15 @@ use ::privileges::KeptAccess;
 use ::tpp::map::MemoryMap;
 use ::tpp::shim::{CollectedProgram, PacketFlow, WordSums};
 use anyhow::Context;
-use ports::{InterposedPorts, is_interposed};
+use ports::{InterposedPorts, PortError};
 use serde_json::{Value, json};
 use tpp_host::{ProgramQueue, ShimRelay};
 
 use super::args::ShimArgs;
 use super::{memory_map, report};
-use crate::output::{Failure, Output, aligned, counted, grouped};
+use crate::output::{Failure, Output, counted};
 use crate::{privileges, signals};
+use outcome::ShimOutcome;
 use rules::ShimRules;
 
 /// Maximum number of programs that wait to be printed: about 2 MiB. Further ones are counted.
@@ -26,11 +28,10 @@ const WAITING: usize = 4096;
 pub fn run(args: &ShimArgs, output: &Output) -> Result<(), Failure> {
     let map = memory_map(&args.program, output)?;
     let rules = ShimRules::read(args, &map, output)?;
-    let InterposedPorts { host, wire, mtu, routes, hidden } =
-        InterposedPorts::open(&args.wire, &args.device, rules.room)?;
+    let InterposedPorts { host, wire, frames, mtu, routes, hidden } = open(args, rules.room)?;
     let shim = rules.shim(mtu + rules.room)?;
     let seed = RandomState::new().hash_one(std::process::id());
-    let mut relay = ShimRelay::new(Box::new(host), Box::new(wire), is_interposed, shim, seed);
+    let mut relay = ShimRelay::new(Box::new(host), Box::new(wire), frames, shim, seed);
     privileges::restrict(&KeptAccess::default(), args.show_privileges, output)?;
     let stop = signals::stop_on_signals()?;
     let mut programs = ProgramSink { map: map.clone(), sums: WordSums::default(), lines: None };
@@ -40,62 +41,51 @@ pub fn run(args: &ShimArgs, output: &Output) -> Result<(), Failure> {
         let lines = ProgramQueue::start(WAITING, move |collected| printer.print(&collected));
         programs.lines = Some(lines.context("cannot start a thread")?);
     }
+    if routes.left > 0 {
+        let count = counted(routes.left, "route", "routes");
+        output.note(&format!("{count} of {} cannot be copied: their packets get no program", args.wire));
+    }
     output.note(&format!(
         "the IPv4 packets of {} pass through {} ({}, MTU {mtu}); press Ctrl-C to stop",
         args.wire,
         args.device,
-        counted(routes, "route", "routes"),
+        counted(routes.copied, "route", "routes"),
     ));
     let ended = relay.run(&stop, |program| programs.add(program));
     // The host's packets leave through the interface again, before anything waits for a reader of the output.
     drop(hidden);
     let (shim, counts) = relay.close();
-    let ProgramSink { sums, lines, .. } = programs;
-    let unprinted = lines.as_ref().map_or(0, ProgramQueue::refused);
-    if lines.is_some_and(|lines| !lines.end()) {
-        output.note("nobody reads the output any more: the sums are not printed");
+    let lines = programs.lines.map(ProgramQueue::end);
+    let unprinted = lines.map(|end| end.unconsumed);
+    let outcome = ShimOutcome { rules: &rules, shim: &shim, counts, sums: &programs.sums, unprinted };
+    let text = if args.json { outcome.json() } else { outcome.text() };
+    if lines.is_some_and(|end| !end.is_finished) {
+        // The thread holds standard output, and may do so forever.
+        output.note(&format!("nobody has read the output for a while; the sums follow here\n{text}"));
         return Ok(ended?);
     }
-    let text = if args.json {
-        let report = json!({
-            "rules": rules.json(&shim),
-            "received": received_json(&shim),
-            "to_wire": counts.to_wire,
-            "to_host": counts.to_host,
-            "lost": counts.lost,
-            "unprinted": unprinted,
-            "not_executed": sums.not_executed,
-            "words": sums::json(&sums),
-        });
-        if args.lines { format!("{report}\n") } else { format!("{report:#}\n") }
-    } else {
-        let receipts = shim.receipt_counts();
-        let mut rows = rules.rows(&shim);
-        rows.extend([
-            ["programs collected".to_owned(), grouped(receipts.collected)],
-            ["of other hosts".to_owned(), grouped(receipts.foreign)],
-            ["damaged or malformed".to_owned(), grouped(receipts.damaged + receipts.malformed)],
-            ["frames to the wire".to_owned(), grouped(counts.to_wire)],
-            ["frames to the host".to_owned(), grouped(counts.to_host)],
-            ["frames lost at a port".to_owned(), grouped(counts.lost)],
-        ]);
-        if args.lines {
-            rows.push(["programs not printed".to_owned(), grouped(unprinted)]);
-        }
-        sums::text(&sums) + &aligned(&rows, &[1])
-    };
-    output.print(&text)?;
-    Ok(ended?)
+    let printed = output.print(&text);
+    // An interface that disappeared is reported even if nobody reads the sums.
+    ended?;
+    printed
 }
 
-fn received_json(shim: &::tpp::shim::Shim) -> Value {
-    let counts = shim.receipt_counts();
-    json!({
-        "collected": counts.collected,
-        "foreign": counts.foreign,
-        "damaged": counts.damaged,
-        "malformed": counts.malformed,
-    })
+/// Opens the ports. Fails if no packet could get a program.
+fn open(args: &ShimArgs, room: usize) -> Result<InterposedPorts, Failure> {
+    let opened = match InterposedPorts::open(&args.wire, &args.device, room) {
+        Err(error @ PortError::NameTaken { .. }) => {
+            return Err(Failure::Environment(anyhow::anyhow!("{error} with `--device NAME`")));
+        }
+        opened => opened?,
+    };
+    if room > 0 && opened.routes.copied == 0 {
+        let wire = &args.wire;
+        return Err(Failure::Environment(anyhow::anyhow!(
+            "no packet would get a program: the main table has no IPv4 route of {wire} that can be copied (`ip route show \
+             dev {wire}`); add one, or use only --collect"
+        )));
+    }
+    Ok(opened)
 }
 
 /// Receives the programs that the relay collects. Nothing in it waits.
@@ -164,6 +154,7 @@ fn flow_json(flow: &PacketFlow) -> Value {
 mod tests {
     use ::tpp::{AccessRights, SparseMemory, Tcpu, assemble};
     use diagnostics::{Diagnostics, SourceMap};
+    use tpp_host::QueueEnd;
 
     use super::*;
 
@@ -189,9 +180,7 @@ mod tests {
             sink.add(CollectedProgram { flow: None, bytes: executed("PUSH [Switch:ID]", &[5, 6]) });
         });
         let lines = sink.lines.expect("it prints lines");
-        // One was consumed, and three may have waited.
-        assert!((16..=19).contains(&lines.refused()), "{}", lines.refused());
-        assert!(lines.end());
+        assert_eq!(lines.end(), QueueEnd { is_finished: true, unconsumed: 20 });
         let programs: Vec<_> = sums::json(&sink.sums).iter().map(|word| word["programs"].clone()).collect();
         assert_eq!(programs, [20, 20]);
     }

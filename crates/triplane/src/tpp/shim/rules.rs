@@ -86,9 +86,8 @@ impl ShimRules {
         self.inserted.iter().map(|rule| rule.text.as_str()).zip(counts)
     }
 
-    /// Returns the rules that matched as rows of a table.
+    /// Returns the rules as rows of a table.
     pub fn rows(&self, shim: &Shim) -> Vec<[String; 2]> {
-        let counts = self.counts(shim).filter(|(_, counts)| counts.matched > 0);
         let row = |(text, counts): (&str, FilterCounts)| {
             let mut cell = format!("{} of {}", grouped(counts.inserted), grouped(counts.matched));
             if counts.too_long > 0 {
@@ -96,7 +95,7 @@ impl ShimRules {
             }
             [format!("inserted by `{text}`"), cell]
         };
-        counts.map(row).collect()
+        self.counts(shim).map(row).collect()
     }
 
     /// Returns the rules as JSON.
@@ -113,8 +112,16 @@ impl ShimRules {
     }
 }
 
+/// What is wrong with a rule for IPv6.
+const ONLY_IPV4: &str = "a live shim inserts into IPv4 packets only: write an IPv4 address or prefix";
+
 fn parsed(option: &str, text: &str) -> Result<InsertionRule, Failure> {
-    text.parse().map_err(|mistake| Failure::Usage(format!("{option} `{text}`: {mistake}")))
+    let rule: InsertionRule =
+        text.parse().map_err(|mistake| Failure::Usage(format!("{option} `{text}`: {mistake}")))?;
+    if rule.filter.names_ipv6() {
+        return Err(Failure::Usage(format!("{option} `{text}`: {ONLY_IPV4}")));
+    }
+    Ok(rule)
 }
 
 /// Reads a file of rules. Their programs lie beside it.
@@ -133,6 +140,9 @@ fn rules_of(path: &Path, output: &Output) -> Result<Vec<(String, InsertionRule)>
             continue;
         }
         match code.parse::<InsertionRule>() {
+            Ok(rule) if rule.filter.names_ipv6() => {
+                diagnostics.push(Diagnostic::error("invalid-rule", span, ONLY_IPV4.to_owned()));
+            }
             Ok(mut rule) => {
                 rule.file = folder.join(&rule.file).display().to_string();
                 rules.push((code.trim().to_owned(), rule));
