@@ -8,6 +8,7 @@ use clap::Args;
 use ports::PortSpec;
 use runtime::NotificationSink;
 use switch::{Notification, PortId};
+use tpp::AccessRights;
 use tpp_host::ReportSocket;
 use v1model::{EXECUTIONS_PER_SECOND, INT_MTU, IntSettings, TinySettings};
 use wire::int::Marker;
@@ -24,6 +25,10 @@ pub struct TelemetryArgs {
     /// Let tiny packet programs write the words of applications.
     #[arg(long, requires = "tpp")]
     pub tpp_writes: bool,
+
+    /// Let tiny packet programs write the registers of the P4 program, too, to 32 bits.
+    #[arg(long, requires = "tpp")]
+    pub tpp_register_writes: bool,
 
     /// Maximum number of tiny packet programs executed a second for the packets of each port. Others are forwarded
     /// without execution.
@@ -96,6 +101,7 @@ impl Default for TelemetryArgs {
         TelemetryArgs {
             tpp: None,
             tpp_writes: false,
+            tpp_register_writes: false,
             tpp_limit: EXECUTIONS_PER_SECOND,
             int: None,
             int_marker: Marker::default(),
@@ -110,8 +116,9 @@ impl Default for TelemetryArgs {
 impl TelemetryArgs {
     /// Returns the settings of tiny packet programs.
     pub fn tiny_programs(&self) -> Option<TinySettings> {
-        let executions_per_second = self.tpp_limit;
-        self.tpp.map(|number| TinySettings { executions_per_second, ..TinySettings::new(number, self.tpp_writes) })
+        let (executions_per_second, settings) = (self.tpp_limit, TinySettings::new(self.tpp?, self.tpp_writes));
+        let rights = if self.tpp_register_writes { AccessRights::all() } else { settings.rights };
+        Some(TinySettings { executions_per_second, rights, ..settings })
     }
 
     /// Returns the settings of INT.

@@ -18,5 +18,5 @@ pub use jit::{Probe, ProbedPart};
 pub use switch::{
     CPU_PORT, Config, DROP_PORT, EXECUTIONS_PER_SECOND, Executor, INT_MTU, Image, IntSettings, KernelMemory,
     KernelPortCount, LoadError, MAX_PORT, Path, PathCount, PathReason, Switch, TinySettings, WIDEST_PORT, drop_port,
-    kernel_pipeline, max_port,
+    kernel_pipeline, max_port, memory_map,
 };

@@ -152,6 +152,13 @@ impl Registers {
         }
     }
 
+    /// Sets an element of 1 to 64 bits, inside the array, to `new` if it is `old`. Returns its value before.
+    pub(crate) fn exchange_word(&self, index: u64, old: u64, new: u64) -> u64 {
+        let new = new & (u64::MAX >> (64 - self.width));
+        let (Ok(before) | Err(before)) = self.word_at(index).compare_exchange(old, new, Relaxed, Relaxed);
+        before
+    }
+
     /// Returns an element; `None` beyond the end.
     pub(crate) fn get(&self, index: u64, several: bool) -> Option<Bits> {
         if index >= self.size {

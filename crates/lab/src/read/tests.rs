@@ -269,13 +269,16 @@ fn a_host_lends_the_memory_that_the_file_says() {
 fn tiny_packet_programs_may_do_what_the_file_says() {
     let with = |access: &str| GOOD.replacen("[defaults]", &format!("[defaults]\ntpp = {access}"), 1);
     assert_eq!(read(GOOD).0.expect("it is good").tpp, TinyAccess::Off);
-    for (text, access) in [("off", TinyAccess::Off), ("read", TinyAccess::Read), ("write", TinyAccess::Write)] {
+    for (text, access) in TinyAccess::WORDS {
         let topology = read(&with(&format!("{text:?}"))).0.expect("it is good");
         assert_eq!(topology.tpp, access);
         assert_eq!(read(&crate::emit(&topology)).0.expect("it is good").tpp, access);
     }
     let (_, findings) = read(&with("\"all\""));
-    assert!(findings.contains("`tpp` must be \"off\", \"read\" or \"write\", not \"all\""), "{findings}");
+    assert!(
+        findings.contains("`tpp` must be \"off\", \"read\", \"write\" or \"write-registers\", not \"all\""),
+        "{findings}"
+    );
 }
 
 #[test]

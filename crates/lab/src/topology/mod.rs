@@ -71,12 +71,18 @@ pub enum TinyAccess {
     Read,
     /// Programs also write the words of applications.
     Write,
+    /// Programs also write the registers of the P4 program, to 32 bits.
+    WriteRegisters,
 }
 
 impl TinyAccess {
     /// The words for them in a file.
-    pub const WORDS: [(&str, TinyAccess); 3] =
-        [("off", TinyAccess::Off), ("read", TinyAccess::Read), ("write", TinyAccess::Write)];
+    pub const WORDS: [(&str, TinyAccess); 4] = [
+        ("off", TinyAccess::Off),
+        ("read", TinyAccess::Read),
+        ("write", TinyAccess::Write),
+        ("write-registers", TinyAccess::WriteRegisters),
+    ];
 }
 
 /// The role of the switches in an INT domain. Its packets have the default marker.

@@ -280,13 +280,7 @@ impl MemoryMap {
     fn at_direct(&self, address: u32) -> Option<MapEntry> {
         let namespace = *Namespace::ALL.iter().rev().find(|namespace| u32::from(namespace.base()) <= address)?;
         match namespace {
-            Namespace::Register => {
-                let holds = |(register, base): &&(RegisterShape, Option<u16>)| {
-                    base.is_some_and(|base| (u32::from(base)..u32::from(base) + 2 * register.size).contains(&address))
-                };
-                let (register, base) = self.registers.iter().find(holds)?;
-                Some(register_entry(register, (address - u32::from((*base)?)) / 2, address))
-            }
+            Namespace::Register => self.at_register(address),
             Namespace::Field => {
                 let (field, _) = self.fields.iter().find(|(_, base)| u32::from(*base) == address)?;
                 Some(field_entry(field, address))
@@ -303,10 +297,28 @@ impl MemoryMap {
         }
     }
 
+    /// Returns the number of a register and its element at an address, direct or indirect.
+    pub fn register_at(&self, address: u32) -> Option<(usize, u32)> {
+        let address = address & !1;
+        if address & 0xf000_0000 == OF_REGISTER {
+            let (number, element) = ((address >> 20 & 0xff) as usize, (address & 0xf_ffff) / 2);
+            let (register, _) = self.registers.get(number)?;
+            return (element < register.size).then_some((number, element));
+        }
+        if !(u32::from(Namespace::Register.base())..REGISTERS_END).contains(&address) {
+            return None;
+        }
+        // The direct addresses are in ascending order.
+        let find = |(number, (register, base)): (usize, &(RegisterShape, Option<u16>))| {
+            let element = address.checked_sub(u32::from((*base)?))? / 2;
+            (element < register.size).then_some((number, element))
+        };
+        self.registers.iter().enumerate().find_map(find)
+    }
+
     fn at_register(&self, address: u32) -> Option<MapEntry> {
-        let (number, element) = ((address >> 20 & 0xff) as usize, (address & 0xf_ffff) / 2);
-        let (register, _) = self.registers.get(number)?;
-        (element < register.size).then(|| register_entry(register, element, address))
+        let (number, element) = self.register_at(address)?;
+        Some(register_entry(&self.registers[number].0, element, address))
     }
 
     fn register_by_name(&self, text: &str, numbers: &[u32]) -> Result<MapEntry, NoEntry> {

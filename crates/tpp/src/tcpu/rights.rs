@@ -1,5 +1,7 @@
 //! Defines which addresses an application may access.
 
+use crate::map::{Access, ROWS, StatRow};
+
 /// A set of addresses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AddressSet {
@@ -70,6 +72,17 @@ impl AccessRights {
         AccessRights { writes_enabled: true, reads: AddressSet::all(), writes: AddressSet::all() }
     }
 
+    /// Everything may be read, and the words of applications written.
+    pub fn words() -> AccessRights {
+        let is_writable = |row: &&StatRow| row.access == Access::ReadWrite;
+        let range = |row: &StatRow| {
+            let first = u32::from(row.namespace.base() + row.offset);
+            (first, first + 2 * u32::from(row.count) - 1)
+        };
+        let writes = AddressSet::of(ROWS.iter().filter(is_writable).map(range));
+        AccessRights { writes_enabled: true, reads: AddressSet::all(), writes }
+    }
+
     /// Everything may be read, and nothing written.
     pub fn read_only() -> AccessRights {
         AccessRights { writes_enabled: false, reads: AddressSet::all(), writes: AddressSet::none() }
@@ -79,6 +92,13 @@ impl AccessRights {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_of_applications_are_a_right_of_their_own() {
+        let rights = AccessRights::words();
+        assert_eq!(rights.writes.ranges(), [(0x800, 0x81f), (0x3800, 0x381f)]);
+        assert!(rights.writes_enabled && rights.reads.is_all());
+    }
 
     #[test]
     fn ranges_are_joined() {

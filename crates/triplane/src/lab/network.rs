@@ -90,6 +90,11 @@ struct Loaded {
 type SharedImage = Arc<OnceLock<Image>>;
 
 impl Network {
+    /// Returns the programs of the switches.
+    pub fn programs(&self) -> impl Iterator<Item = &ir::Program> {
+        self.switches.values().map(|ready| &*ready.program)
+    }
+
     /// Reads a topology and every file that it names. Diagnostics have been printed when this returns.
     pub fn load(args: &TopologyArgs, executor: Executor, output: &Output) -> Result<Network, Failure> {
         Network::load_for(args, &Wanted { executor, live: None }, output)

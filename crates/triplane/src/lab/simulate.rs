@@ -39,7 +39,7 @@ pub fn run(args: &SimArgs, output: &Output) -> Result<(), Failure> {
     let (scenario, mut map) = scenario(args.scenario.as_deref(), &network.topology, output)?;
     let writes = Writes::load(&network, &scenario, args.scenario.as_deref(), &mut map, output)?;
     let replays = replays(args.scenario.as_deref(), &scenario, &map, output)?;
-    let programs = minions::programs(args.scenario.as_deref(), &scenario, &map, output)?;
+    let programs = minions::programs(args.scenario.as_deref(), &scenario, &network, &map, output)?;
     minions::warn_of_idle(&network.topology, &scenario, output);
     int::warn_of_missing_sinks(&network.topology, &scenario, output);
     let files = ScenarioFiles { replays, programs };

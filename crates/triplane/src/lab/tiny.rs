@@ -2,17 +2,20 @@
 
 use lab::{IntRole, Node, TinyAccess, Topology};
 use switch::PortId;
+use tpp::AccessRights;
 use v1model::{EXECUTIONS_PER_SECOND, IntSettings, TinySettings};
 use wire::int::Marker;
 
 /// Returns the settings of the switch with this number; `None` if it does not execute programs.
 pub fn settings(topology: &Topology, number: u32) -> Option<TinySettings> {
-    let may_write = match topology.tpp {
+    let rights = match topology.tpp {
         TinyAccess::Off => return None,
-        access => access == TinyAccess::Write,
+        TinyAccess::Read => AccessRights::read_only(),
+        TinyAccess::Write => AccessRights::words(),
+        TinyAccess::WriteRegisters => AccessRights::all(),
     };
     let executions_per_second = topology.tpp_limit.unwrap_or(EXECUTIONS_PER_SECOND);
-    Some(TinySettings { executions_per_second, ..TinySettings::new(number, may_write) })
+    Some(TinySettings { switch_id: number, rights, executions_per_second })
 }
 
 /// Returns the settings of the switch at this index; `None` if the topology has no INT. Ports to hosts are the edge.
@@ -68,5 +71,7 @@ mod tests {
         assert_eq!(of(TinyAccess::Read, None), Some(TinySettings::new(3, false)));
         let limited = TinySettings { executions_per_second: 9, ..TinySettings::new(3, true) };
         assert_eq!(of(TinyAccess::Write, Some(9)), Some(limited));
+        let all = TinySettings { rights: AccessRights::all(), ..TinySettings::new(3, false) };
+        assert_eq!(of(TinyAccess::WriteRegisters, None), Some(all));
     }
 }

@@ -30,7 +30,8 @@ pub const PATHS_DIFFER: &str =
 /// Note on writes that a switch did not execute.
 const NOT_PERMITTED: &str = "a switch did not permit a write: programs may write words of applications, such as \
                              `Link:AppSpecific_0`, at switches with `triplane run --tpp-writes`, or tpp = \"write\" \
-                             below [defaults] of a lab";
+                             below [defaults] of a lab; registers need `--tpp-register-writes`, or \
+                             \"write-registers\"";
 
 /// The same for a program that forbids it.
 const READ_ONLY: &str = "no switch executes the writes of this program: it has `.readonly`, which permits none";

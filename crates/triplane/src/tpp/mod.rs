@@ -11,7 +11,7 @@ mod shim;
 
 use std::path::Path;
 
-use ::tpp::map::{FieldShape, MemoryMap, RegisterShape};
+use ::tpp::map::MemoryMap;
 use ::tpp::{AccessPolicy, AccessRights, TinyProgram, assemble, assemble_large, check, disassemble};
 use anyhow::Context;
 use diagnostics::{Diagnostics, FileId, SourceMap, Span};
@@ -52,18 +52,8 @@ fn mapped_program(option: &ProgramOption, output: &Output) -> Result<(MemoryMap,
     let compiled = loader.compile();
     loader.report(output)?;
     let program = compiled.map(|compiled| compiled.ir).unwrap_or_default();
-    let registers = program.registers.values().map(|register| RegisterShape {
-        name: register.name.clone(),
-        width: register.width,
-        size: u32::try_from(register.size).unwrap_or(u32::MAX),
-    });
-    let headers = program.headers.values().filter(|header| !header.local);
-    let fields = headers.flat_map(|header| {
-        let fields = program.header_types[header.ty].fields.iter();
-        fields.map(|field| FieldShape { name: format!("{}.{}", header.name, field.name), width: field.width })
-    });
     let tables = program.tables.values().map(|table| table.name.clone()).collect();
-    Ok((MemoryMap::with_program(registers, fields), tables))
+    Ok((v1model::memory_map(&program), tables))
 }
 
 /// A program and its source.
@@ -139,10 +129,10 @@ fn read_program_with(
     }
 }
 
-/// Reads a program for the switches of any P4 program. Mistakes are printed; `triplane tpp check` prints warnings, too.
-pub fn program_of(path: &Path, output: &Output) -> Result<TinyProgram, Failure> {
+/// Reads a program for switches with this map. Mistakes are printed; `triplane tpp check` prints warnings, too.
+pub fn program_of(path: &Path, map: &MemoryMap, output: &Output) -> Result<TinyProgram, Failure> {
     load::expect_regular(path)?;
-    Ok(read_program(path, &MemoryMap::new(), output)?.program)
+    Ok(read_program(path, map, output)?.program)
 }
 
 fn decode(path: &Path, bytes: &[u8]) -> Result<TinyProgram, Failure> {

@@ -11,6 +11,7 @@ mod empty_queues;
 mod entries;
 mod examples;
 mod fair_rates;
+mod fast_routes;
 mod flow_sketch;
 mod flowlets;
 mod int;

@@ -63,7 +63,7 @@ pub use image::Image;
 pub use kernel::{KernelMemory, KernelPortCount, kernel_pipeline};
 pub use layout::LoadError;
 pub use paths::{Path, PathCount, PathReason};
-pub use tiny::{EXECUTIONS_PER_SECOND, INT_MTU, IntSettings, TinySettings};
+pub use tiny::{EXECUTIONS_PER_SECOND, INT_MTU, IntSettings, TinySettings, memory_map};
 
 use idle::Idle;
 use layout::Layout;

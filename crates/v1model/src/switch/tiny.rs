@@ -24,12 +24,15 @@ mod int;
 mod limit;
 mod memory;
 mod offset;
+mod registers;
 
 use entry_notes::{MatchedEntry, reads_entries};
 pub use int::{INT_MTU, IntSettings};
 use int::{IntHop, IntStats};
 use limit::{ExecutionRate, TokenBucket};
 use memory::PacketMemory;
+use registers::RegisterPlaces;
+pub use registers::memory_map;
 
 /// Words of applications, of the switch and of each port (the rows `AppSpecific` of the map).
 const APPLICATION_WORDS: usize = 16;
@@ -58,7 +61,7 @@ impl TinySettings {
     /// Returns the settings of a switch whose programs read everything, and write the words of applications if they
     /// may, with the default limit of executions.
     pub fn new(switch_id: u32, may_write: bool) -> TinySettings {
-        let rights = if may_write { AccessRights::all() } else { AccessRights::read_only() };
+        let rights = if may_write { AccessRights::words() } else { AccessRights::read_only() };
         TinySettings { switch_id, rights, executions_per_second: EXECUTIONS_PER_SECOND }
     }
 }
@@ -78,6 +81,7 @@ pub(super) struct TinyPrograms {
     /// The words of the switch, then those of its ports; all workers share them.
     words: Arc<[AtomicU32]>,
     ports: BTreeMap<PortId, TinyPort>,
+    registers: Arc<RegisterPlaces>,
 }
 
 /// The counters of a port.
@@ -223,7 +227,8 @@ impl Switch {
             let rate = ExecutionRate::new(per_second);
             let interpreted_rate = ExecutionRate::new(per_second.min(INTERPRETED_PER_SECOND));
             let (rights, int) = (programs.map(|it| it.rights), int.map(IntHop::new));
-            Box::new(TinyPrograms { switch_id, rights, int, rate, interpreted_rate, words, ports })
+            let registers = Arc::new(RegisterPlaces::new(&self.program));
+            Box::new(TinyPrograms { switch_id, rights, int, rate, interpreted_rate, words, ports, registers })
         });
     }
 

@@ -12,6 +12,7 @@ mod tiny;
 mod tiny_entries;
 mod tiny_int;
 mod tiny_limits;
+mod tiny_registers;
 mod tiny_rows;
 mod tiny_tags;
 mod workers;

@@ -1,0 +1,42 @@
+//! Finds the P4 program's registers in the memory of tiny packet programs.
+
+use cranelift_entity::EntityRef;
+use ir::RegisterId;
+use tpp::map::{FieldShape, MemoryMap, RegisterShape};
+
+/// Returns the map of tiny packet programs for switches with this P4 program: its registers and its header fields.
+pub fn memory_map(program: &ir::Program) -> MemoryMap {
+    let headers = program.headers.values().filter(|header| !header.local);
+    let fields = headers.flat_map(|header| {
+        let fields = program.header_types[header.ty].fields.iter();
+        fields.map(|field| FieldShape { name: format!("{}.{}", header.name, field.name), width: field.width })
+    });
+    MemoryMap::with_program(shapes(program), fields)
+}
+
+fn shapes(program: &ir::Program) -> impl Iterator<Item = RegisterShape> {
+    program.registers.values().map(|register| RegisterShape {
+        name: register.name.clone(),
+        width: register.width,
+        size: u32::try_from(register.size).unwrap_or(u32::MAX),
+    })
+}
+
+/// The addresses of a program's registers.
+#[derive(Debug)]
+pub(super) struct RegisterPlaces {
+    map: MemoryMap,
+}
+
+impl RegisterPlaces {
+    pub fn new(program: &ir::Program) -> RegisterPlaces {
+        RegisterPlaces { map: MemoryMap::with_program(shapes(program), []) }
+    }
+
+    /// Returns the register and the element at an address, if it has at most `most` bits.
+    pub fn find(&self, address: u32, most: u32) -> Option<(RegisterId, u64)> {
+        let (number, element) = self.map.register_at(address)?;
+        let is_narrow = self.map.registers()[number].0.width <= most;
+        is_narrow.then(|| (RegisterId::new(number), element.into()))
+    }
+}

@@ -1,0 +1,137 @@
+//! Registers of the P4 program, which tiny packet programs read and write.
+
+use std::sync::Arc;
+
+use bits::Bits;
+use compiler::Source;
+use switch::{Frame, PortId};
+use tpp::{AccessRights, TinyProgram};
+use v1model::{Config, Switch, TinySettings, V1Model};
+use wire::ethernet;
+use wire::tpp::{Packet, Status};
+
+use crate::rows::{WAYS, Way, step};
+use crate::tiny::{frame, packet};
+
+/// Packets leave by the port in a register. The last one has more elements than direct addresses.
+const PROGRAM: &str = r#"
+#include <core.p4>
+#include <v1model.p4>
+struct none {}
+parser P(packet_in packet, out none hdr, inout none meta, inout standard_metadata_t standard) {
+    state start { transition accept; }
+}
+control Nothing(inout none hdr, inout none meta) { apply {} }
+control I(inout none hdr, inout none meta, inout standard_metadata_t standard) {
+    register<bit<9>>(4) ports;
+    register<bit<48>>(2) wide;
+    register<bit<96>>(2) wider;
+    register<bit<16>>(100000) large;
+    apply {
+        bit<9> port;
+        ports.read(port, 1);
+        standard.egress_spec = port;
+    }
+}
+control E(inout none hdr, inout none meta, inout standard_metadata_t standard) { apply {} }
+control D(packet_out packet, in none hdr) { apply {} }
+V1Switch(P(), Nothing(), I(), E(), Nothing(), D()) main;
+"#;
+
+fn switch(way: Way, rights: AccessRights) -> Switch {
+    let program = Arc::new(compiler::expect_program(&Source::new("registers.p4", PROGRAM), &V1Model).ir);
+    let config = Config { executor: way.executor, ..Config::with_ports(5) };
+    let mut switch = Switch::new(program, config).expect("the program fits the switch");
+    switch.set_tiny_programs(Some(TinySettings { rights, ..TinySettings::new(77, false) }));
+    set(&mut switch, "I.ports", 1, 2);
+    switch
+}
+
+fn register(switch: &Switch, name: &str) -> (ir::RegisterId, u32) {
+    let mut registers = switch.program().registers.iter();
+    registers.find(|(_, register)| register.name == name).map(|(id, register)| (id, register.width)).expect(name)
+}
+
+fn set(switch: &mut Switch, name: &str, index: u64, value: u128) {
+    let (id, width) = register(switch, name);
+    switch.objects_mut().set_register(id, index, Bits::new(value, width)).expect(name);
+}
+
+fn get(switch: &Switch, name: &str, index: u64) -> u64 {
+    switch.objects().register(register(switch, name).0, index).expect(name).low_u64()
+}
+
+/// Returns a packet with a program for this switch.
+fn carrier(switch: &Switch, text: &str) -> Frame {
+    let (mut sources, mut diagnostics) = (Default::default(), diagnostics::Diagnostics::new());
+    let map = v1model::memory_map(switch.program());
+    let program = tpp::assemble(&mut sources, "test.tpp", text, &map, &mut diagnostics);
+    let mut program: TinyProgram = program.unwrap_or_else(|| panic!("{}", diagnostics.render(&sources, false)));
+    program.repr.encapsulated = ethernet::IPV4;
+    frame(wire::tpp::ETHERTYPE, &program.packet(&packet(2, (4000, 53), b"payload")))
+}
+
+/// Returns the memory of the program in a frame, in words, and its status.
+fn memory(frame: &Frame) -> (Vec<u32>, Status) {
+    let place = wire::tpp::find(&frame.data).expect("a program");
+    let packet = Packet::new_checked(&frame.data[place.start..place.end]).expect("a correct program");
+    assert!(packet.is_checksum_right());
+    let words = packet.memory().chunks(4).map(|word| u32::from_be_bytes(word.try_into().expect("whole words")));
+    (words.collect(), packet.status())
+}
+
+#[test]
+fn programs_read_registers() {
+    for way in WAYS {
+        let mut switch = switch(way, AccessRights::read_only());
+        set(&mut switch, "I.wide", 1, 0x1234_5678_9abc);
+        set(&mut switch, "I.large", 99_999, 7);
+        let text = "PUSH [Register:I.ports[1]]\nPUSH [Register:I.wide[1]]\nPUSH [Register:I.wide[1].High]\n\
+                    LOAD [Register:I.large[99999]], [Packet:3]\n";
+        let carrier = carrier(&switch, text);
+        let left = step(&mut switch, way, [carrier]);
+        let (found, status) = memory(&left[0]);
+        let is_there = [2, 0x5678_9abc, 0x1234, 7].iter().all(|word| found.contains(word));
+        assert!(is_there && left[0].port == PortId(2), "{found:x?} {status:?}");
+        assert!(!status.contains(Status::ABSENT), "{status:?}");
+        // An element of two words is not there, nor one behind the end.
+        for address in [0x800c_u32, 0x8800] {
+            let raw = carrier_of_raw(address);
+            let left = step(&mut switch, way, [raw]);
+            assert!(memory(&left[0]).1.contains(Status::ABSENT), "{address:#x}");
+        }
+    }
+}
+
+/// Returns a packet whose program reads an address.
+fn carrier_of_raw(address: u32) -> Frame {
+    let mut program = crate::tiny::assembled(&format!("PUSH [{address:#x}]\n"));
+    program.repr.encapsulated = ethernet::IPV4;
+    frame(wire::tpp::ETHERTYPE, &program.packet(&packet(2, (4000, 53), b"payload")))
+}
+
+#[test]
+fn programs_with_the_right_write_registers_and_the_next_packet_meets_them() {
+    let store = ".memory 4\nSTORE [Register:I.ports[1]], [Packet:0]\n";
+    let swap = "CSTORE [Register:I.ports[1]], 2, 3\n";
+    for way in WAYS {
+        for (text, port) in [(store, 4), (swap, 3)] {
+            let mut writable = switch(way, AccessRights::all());
+            let carriers = [carrier(&writable, text), carrier(&writable, text)];
+            let left = step(&mut writable, way, carriers);
+            let ports: Vec<u32> = left.iter().map(|frame| frame.port.0).collect();
+            assert_eq!((ports, get(&writable, "I.ports", 1)), (vec![2, port], port.into()), "{text}");
+            // The words of applications are another right.
+            let mut protected = switch(way, AccessRights::words());
+            let carrier = carrier(&protected, text);
+            let left = step(&mut protected, way, [carrier]);
+            let status = memory(&left[0]).1;
+            assert!(status.contains(Status::SUPPRESSED) && get(&protected, "I.ports", 1) == 2, "{text} {status:?}");
+        }
+        // A value is cut to the width of the element, and other elements stay.
+        let mut switch = switch(way, AccessRights::all());
+        let carrier = carrier(&switch, ".memory 0x20003\nSTORE [Register:I.ports[0]], [Packet:0]\n");
+        step(&mut switch, way, [carrier]);
+        assert_eq!([0, 1, 2, 3].map(|index| get(&switch, "I.ports", index)), [3, 2, 0, 0]);
+    }
+}
