@@ -276,9 +276,7 @@ impl ServiceState {
         }
         while !batch.is_finished() {
             let run = self.plane.run(move |plane| {
-                batch.run(plane.switch, count, plane.stop_others);
-                // Operations of others must not prolong the standstill.
-                batch.is_exclusive().then(|| plane.switch.publish());
+                batch.run_between_packets(plane, count);
                 batch
             });
             batch = run.await?;

@@ -9,6 +9,7 @@ use p4runtime_proto::v1::write_request::Atomicity;
 use switch::SwitchControl;
 
 use crate::arbitration::Admission;
+use crate::data_plane::DataPlane;
 use crate::restrictions::{self, ReplacedReferences};
 use crate::shadow::ShadowChange;
 use crate::status::{Code, Refusal};
@@ -100,11 +101,6 @@ impl WriteBatch {
         self.atomicity == Atomicity::DataplaneAtomic
     }
 
-    /// Whether no packet is being processed until what was written is published.
-    pub(crate) fn is_exclusive(&self) -> bool {
-        self.is_exclusive
-    }
-
     /// Whether every update has been run or rolled back.
     pub(crate) fn is_finished(&self) -> bool {
         self.finished
@@ -122,6 +118,15 @@ impl WriteBatch {
         while !self.finished && steps + ((self.set_elements - begin) / ELEMENTS_AN_UPDATE) < count as u64 {
             self.step(switch, stop_others);
             steps += 1;
+        }
+    }
+
+    /// Runs up to `count` updates on the switch that processes packets, between two of their batches.
+    pub(crate) fn run_between_packets(&mut self, plane: &mut DataPlane<'_>, count: usize) {
+        self.run(plane.switch, count, plane.stop_others);
+        if self.is_exclusive {
+            // Operations of others must not prolong the standstill.
+            plane.switch.publish();
         }
     }
 

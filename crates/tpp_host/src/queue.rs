@@ -30,8 +30,8 @@ pub struct QueueEnd {
 }
 
 impl ProgramQueue {
-    /// Starts a thread that passes programs to `consume`, until it returns false: it consumed none. `capacity` programs
-    /// may wait.
+    /// Starts a thread that passes programs to `consume`, until it returns false because it could not consume one.
+    /// `capacity` programs may wait.
     ///
     /// # Errors
     /// If the system cannot start a thread.

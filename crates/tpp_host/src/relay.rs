@@ -44,7 +44,7 @@ pub struct ShimRelay {
 }
 
 impl ShimRelay {
-    /// Creates a relay. The seed is that of the sampling. Frames for which the relay is not there are ignored.
+    /// Creates a relay. The seed is that of the sampling. Frames that do not pass through it are ignored.
     pub fn new(host: Box<dyn Port>, wire: Box<dyn Port>, frames: InterposedFrames, shim: Shim, seed: u64) -> ShimRelay {
         ShimRelay { host, wire, frames, shim, random: SplitMix64::new(seed), counts: RelayCounts::default() }
     }

@@ -7,7 +7,6 @@ use ir::{CounterId, KeyValue, MeterId, RegisterId, ValueSetId};
 
 use super::control::ControlChange;
 use super::metering::MeterArray;
-use super::shared::Registers;
 use super::{CounterValue, EntryError, MeterConfig, Objects, SharedWords};
 
 impl Objects {
@@ -61,31 +60,6 @@ impl Objects {
         registers.fill(&value, self.several, || exclusive.pause());
         self.end_atomic();
         Ok(())
-    }
-
-    /// Returns an element of a register array as a packet outside of `@atomic` blocks reads it; `None` beyond the end,
-    /// for elements of more than 64 bits, and for those of `@resilient` arrays, which belong to rows.
-    pub fn load_register_word(&self, register: RegisterId, index: u64) -> Option<u64> {
-        self.plain_register(register, index).map(|registers| registers.word(index))
-    }
-
-    /// Sets an element of a register array, but for bits beyond its width, as a packet outside of `@atomic` blocks
-    /// does. Returns `None` where [`Objects::load_register_word`] does.
-    pub fn store_register_word(&self, register: RegisterId, index: u64, value: u64) -> Option<()> {
-        self.plain_register(register, index).map(|registers| registers.set_word(index, value))
-    }
-
-    /// Sets an element of a register array to `new` if it is `old`, in one step. Returns its value before; `None` where
-    /// [`Objects::load_register_word`] does.
-    pub fn exchange_register_word(&self, register: RegisterId, index: u64, old: u64, new: u64) -> Option<u64> {
-        self.plain_register(register, index).map(|registers| registers.exchange_word(index, old, new))
-    }
-
-    /// Returns the array of an element of one word that does not belong to a row.
-    fn plain_register(&self, register: RegisterId, index: u64) -> Option<&Registers> {
-        let registers = &self.shared.registers[register];
-        let is_word = (1..=64).contains(&registers.width()) && index < registers.size();
-        Some(registers).filter(|_| is_word && self.check_not_in_rows(register).is_ok())
     }
 
     /// Moves the elements of a register array to shared memory, from this word on, one word each. Others may read and

@@ -39,8 +39,14 @@ impl Objects {
 
     /// Sets an element of a register array of at most 64 bits, truncated to its width; does nothing beyond the end.
     #[inline]
-    pub fn set_register_word(&mut self, register: RegisterId, index: u64, value: u64) {
+    pub fn set_register_word(&self, register: RegisterId, index: u64, value: u64) {
         self.shared.registers[register].set_word(index, value);
+    }
+
+    /// Sets an element of a register array of at most 64 bits to `new`, truncated to its width, if it is `old`, in one
+    /// step. Returns its value before; 0 beyond the end.
+    pub fn exchange_register_word(&self, register: RegisterId, index: u64, old: u64, new: u64) -> u64 {
+        self.shared.registers[register].exchange_word(index, old, new)
     }
 
     /// Returns an element of a register array; 0 beyond the end.

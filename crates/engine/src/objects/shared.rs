@@ -152,8 +152,12 @@ impl Registers {
         }
     }
 
-    /// Sets an element of 1 to 64 bits, inside the array, to `new` if it is `old`. Returns its value before.
+    /// Sets an element of at most 64 bits to `new` if it is `old`. Returns its value before; 0 beyond the end.
     pub(crate) fn exchange_word(&self, index: u64, old: u64, new: u64) -> u64 {
+        debug_assert!(self.width <= 64, "elements of one word");
+        if index >= self.size || self.width == 0 {
+            return 0;
+        }
         let new = new & (u64::MAX >> (64 - self.width));
         let (Ok(before) | Err(before)) = self.word_at(index).compare_exchange(old, new, Relaxed, Relaxed);
         before

@@ -115,12 +115,13 @@ pub fn result(run: &Run, topology: &Topology, traffic: &Traffic, parts: &[&Part]
         }
         _ => return None,
     }
-    let map = MemoryMap::new();
     let hosts = topology.hosts.iter().enumerate();
     let hosts: BTreeMap<_, _> = hosts.filter_map(|(at, host)| Some((host.address?.0, at))).collect();
     for log in logs {
         result.arrived += log.count;
-        result.packets.extend(log.kept.iter().filter_map(|arrived| packet(arrived, &hosts, &map, &mut result.words)));
+        result
+            .packets
+            .extend(log.kept.iter().filter_map(|arrived| packet(arrived, &hosts, &run.memory, &mut result.words)));
     }
     result.packets.sort_by_key(|packet| packet.at);
     Some(result)

@@ -19,9 +19,9 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
 use diagnostics::Span;
-use tpp::TinyProgram;
 use tpp::hpcc::HpccSettings;
 use tpp::rcp::Fairness;
+use tpp::{MemoryMap, TinyProgram};
 
 use crate::sim::Fault;
 use crate::sim::traffic::{Balancing, Reading, SizeDistribution};
@@ -255,6 +255,8 @@ pub struct ScenarioFiles {
     pub replays: BTreeMap<String, Vec<(u64, Vec<u8>)>>,
     /// Tiny packet programs.
     pub programs: BTreeMap<String, TinyProgram>,
+    /// The memory of the switches, for the names of the programs' words.
+    pub memory: MemoryMap,
 }
 
 impl Traffic {

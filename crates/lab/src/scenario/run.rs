@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
 use switch::Time;
+use tpp::MemoryMap;
 use tpp::rcp::RcpSettings;
 use tpp::shim::PacketFilter;
 
@@ -32,6 +33,7 @@ pub struct Run {
     duration: Delay,
     /// Applications of each traffic, by sender.
     pub(super) parts: Vec<Part>,
+    pub(super) memory: MemoryMap,
 }
 
 /// The location of an application: its host and its index there.
@@ -80,7 +82,8 @@ pub fn prepare(topology: &Topology, scenario: &Scenario, seed: u64, files: &Scen
         simulation.write(time(write.at), write.switch, number);
     }
     simulation.sample_every(scenario.sample.as_ns());
-    Run { simulation, duration: scenario.duration, parts: hosts.parts }
+    let memory = files.memory.clone();
+    Run { simulation, duration: scenario.duration, parts: hosts.parts, memory }
 }
 
 impl Run {

@@ -40,6 +40,18 @@ fn register(server: &TestServer<V1ModelTarget>, at: usize, index: i64) -> v1::Up
     }))
 }
 
+/// Sets the rates of an element of a meter.
+fn meter(server: &TestServer<V1ModelTarget>) -> v1::Update {
+    let id = server.p4info().meters[0].preamble.as_ref().expect("an id").id;
+    let config = v1::MeterConfig { cir: 1, cburst: 2, pir: 3, pburst: 4, ..Default::default() };
+    update(v1::entity::Entity::MeterEntry(v1::MeterEntry {
+        meter_id: id,
+        index: Some(v1::Index { index: 0 }),
+        config: Some(config),
+        ..Default::default()
+    }))
+}
+
 /// Sets an element of a counter.
 fn counter(server: &TestServer<V1ModelTarget>) -> v1::Update {
     let id = server.p4info().counters[0].preamble.as_ref().expect("an id").id;
@@ -65,6 +77,7 @@ fn packets_see_registers_of_an_atomic_write_with_all_of_it() {
         (Atomicity::DataplaneAtomic, vec![register(&server, 0, 1), register(&server, 0, 99)], false, false),
         // Packets wait for the last updates only, so not at all if one before them fails.
         (Atomicity::DataplaneAtomic, vec![register(&server, 0, 1), missing_group()], false, false),
+        (Atomicity::DataplaneAtomic, vec![meter(&server)], true, true),
         (Atomicity::DataplaneAtomic, vec![counter(&server)], true, false),
         (Atomicity::RollbackOnError, vec![register(&server, 0, 1)], true, false),
         (Atomicity::ContinueOnError, vec![register(&server, 0, 1)], true, false),

@@ -90,9 +90,9 @@ impl InterposedPorts {
         if let Some(other) = neighbours::device_before(wire).map_err(failed("listing the interfaces"))? {
             return Err(PortError::Interposed { interface: wire.to_owned(), device: other });
         }
-        let answers = neighbours::Answers::of(wire)?;
+        let responder = neighbours::ArpResponder::of(wire)?;
         let host = TapPort::open_with(device, |tap| {
-            neighbours::configure((device, tap.index()?), wire, answers)?;
+            neighbours::configure((device, tap.index()?), wire, responder)?;
             tap.set_mac(mac).and_then(|()| tap.set_mtu(mtu))
         })?;
         let hidden = hide(index).map_err(failed("hiding frames from the stack (Linux 6.6)"))?;

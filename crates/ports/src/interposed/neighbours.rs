@@ -15,9 +15,9 @@ const IFINFOMSG: usize = 16;
 /// The address for interfaces that have none (RFC 7600, section 4.8).
 const DUMMY_ADDRESS: [u8; 4] = [192, 0, 0, 8];
 
-/// The interfaces that answer ARP requests.
+/// The interface that answers ARP requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Answers {
+pub(super) enum ArpResponder {
     /// The wire's, so that the device must not.
     Wire,
     /// The device.
@@ -51,35 +51,35 @@ impl ArpSettings {
     }
 
     /// Decides which interface answers; `None` if none would. `device` has the settings of new devices.
-    fn answers(self, device: ArpSettings) -> Option<Answers> {
+    fn responder(self, device: ArpSettings) -> Option<ArpResponder> {
         if self.rp_filter != 1 && self.arp_filter == 0 {
-            return Some(Answers::Wire);
+            return Some(ArpResponder::Wire);
         }
         // The device has no address.
-        (device.arp_ignore == 0).then_some(Answers::Device)
+        (device.arp_ignore == 0).then_some(ArpResponder::Device)
     }
 }
 
-impl Answers {
+impl ArpResponder {
     /// Decides for a wire.
     ///
     /// # Errors
     /// If none would answer.
-    pub(super) fn of(wire: &str) -> Result<Answers, PortError> {
-        let answers = ArpSettings::of(wire).answers(ArpSettings::of("default"));
-        answers.ok_or_else(|| PortError::NoArp { interface: wire.to_owned() })
+    pub(super) fn of(wire: &str) -> Result<ArpResponder, PortError> {
+        let responder = ArpSettings::of(wire).responder(ArpSettings::of("default"));
+        responder.ok_or_else(|| PortError::NoArp { interface: wire.to_owned() })
     }
 }
 
 /// Configures a device that is not up yet: it has a mark, and no IPv6, which stays at the wire; one interface answers
 /// ARP. A setting that cannot be changed costs nothing: IPv6 is not passed to the device, and two equal answers are as
 /// good as one.
-pub(super) fn configure(device: (&str, c_int), wire: &str, answers: Answers) -> io::Result<()> {
+pub(super) fn configure(device: (&str, c_int), wire: &str, responder: ArpResponder) -> io::Result<()> {
     /// The value of `arp_ignore` that forbids all answers.
     const NO_ANSWERS: &str = "8";
     let (name, index) = device;
     let _ = std::fs::write(format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6"), "1");
-    if answers == Answers::Wire {
+    if responder == ArpResponder::Wire {
         let _ = std::fs::write(format!("/proc/sys/net/ipv4/conf/{name}/arp_ignore"), NO_ANSWERS);
     }
     let mut head = [0; IFINFOMSG];
@@ -133,15 +133,15 @@ mod tests {
         let strict = ArpSettings { rp_filter: 1, ..free };
         let filtered = ArpSettings { arp_filter: 1, ..free };
         for (wire, device, expected) in [
-            (free, free, Some(Answers::Wire)),
-            (silent, silent, Some(Answers::Wire)),
-            (ArpSettings { rp_filter: 2, ..free }, silent, Some(Answers::Wire)),
-            (strict, free, Some(Answers::Device)),
-            (filtered, free, Some(Answers::Device)),
+            (free, free, Some(ArpResponder::Wire)),
+            (silent, silent, Some(ArpResponder::Wire)),
+            (ArpSettings { rp_filter: 2, ..free }, silent, Some(ArpResponder::Wire)),
+            (strict, free, Some(ArpResponder::Device)),
+            (filtered, free, Some(ArpResponder::Device)),
             (strict, silent, None),
             (filtered, silent, None),
         ] {
-            assert_eq!(wire.answers(device), expected, "{wire:?} {device:?}");
+            assert_eq!(wire.responder(device), expected, "{wire:?} {device:?}");
         }
     }
 

@@ -29,22 +29,21 @@ const PATHS: usize = 20;
 pub fn programs(
     file: Option<&Path>,
     scenario: &Scenario,
-    network: &Network,
+    memory: &MemoryMap,
     map: &SourceMap,
     output: &Output,
 ) -> Result<BTreeMap<String, TinyProgram>, Failure> {
     let folder = file.and_then(Path::parent).unwrap_or(Path::new(""));
     let (mut programs, mut diagnostics) = (BTreeMap::new(), Diagnostics::new());
-    let memory = memory_of(network);
     for traffic in &scenario.traffic {
         let Some(name) = traffic.program().filter(|name| !programs.contains_key(*name)) else { continue };
-        let program = tpp::program_of(&folder.join(name), &memory, output).and_then(|program| {
+        let program = tpp::program_of(&folder.join(name), memory, output).and_then(|program| {
             // A packet that a switch sends back does not arrive.
             let is_lost = traffic.minion.is_some() && program.repr.is_reflective;
             let message = format!("{name} is reflective: it would send the packets that carry it back");
             let is_done = program.repr.status.contains(Status::DONE);
             let counts = traffic.minion.as_ref().is_some_and(|minion| minion.count.is_some());
-            let words = program.words_by_hop(&memory);
+            let words = program.words_by_hop(memory);
             let names: Vec<&str> = words.iter().take(1).flatten().map(|(name, _)| name.as_str()).collect();
             match (is_lost, is_done) {
                 (true, _) => Err(Failure::Input(message)),
@@ -69,7 +68,7 @@ pub fn programs(
 }
 
 /// Returns the map of the switches: with the registers of their P4 programs, if these are the same in all of them.
-fn memory_of(network: &Network) -> MemoryMap {
+pub fn memory_of(network: &Network) -> MemoryMap {
     let mut maps = network.programs().map(v1model::memory_map);
     let first = maps.next().unwrap_or_default();
     if maps.all(|map| map.registers() == first.registers()) { first } else { MemoryMap::new() }

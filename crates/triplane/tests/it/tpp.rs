@@ -188,6 +188,49 @@ fn the_programs_of_a_capture_are_listed() {
     assert_eq!(json["programs"][2]["hops"][0][0]["value"], 9);
 }
 
+/// Writes a capture of two programs in datagrams to a host. Returns its path.
+fn probes(directory: &Directory, programs: &[Vec<u8>; 2], host: [u8; 4]) -> String {
+    let mut writer = pcap::Writer::new(Vec::new()).unwrap();
+    for program in programs {
+        let ip = ipv4::Repr::new([10, 0, 1, 1].into(), host.into(), ipv4::UDP);
+        let udp = udp::Repr { source_port: 4000, destination_port: UDP_PORT };
+        let [destination, source] = [2, 1].map(|last| ethernet::Address([8, 0, 0, 0, last, last]));
+        let frame = ethernet::Repr { destination, source, ethertype: ethernet::IPV4 };
+        writer.write(0, &frame.packet(&ip.packet(&udp.packet(ip.addresses(), program)))).unwrap();
+    }
+    directory.write("in.pcap", writer.into_inner())
+}
+
+/// Runs a P4 program on a capture of [`probes`]. Returns hop number and status of the programs that leave by port 2.
+fn executed(directory: &Directory, capture: &str, arguments: &[&str]) -> [(serde_json::Value, serde_json::Value); 2] {
+    let out = directory.path("out.pcap");
+    let (first, second) = (format!("1={capture}:"), format!("2=:{out}"));
+    let ports = ["--port", &first, "--port", &second];
+    run(triplane(&[&["run"], arguments, &ports].concat()).current_dir(root())).ok();
+    let json = command(&["dis", &out, "--json"]).ok().json();
+    [0, 1].map(|at| (json["programs"][at]["hop"].clone(), json["programs"][at]["status"].clone()))
+}
+
+#[test]
+fn registers_are_written_with_an_option_of_their_own() {
+    let directory = Directory::new();
+    let router = "examples/fast-routes/router.p4";
+    let assembled = |text: &str| {
+        let (source, bytes) = (directory.write("program.tpp", text), directory.path("program.bin"));
+        command(&["asm", &source, "-o", &bytes, "--program", &root().join(router).display().to_string()]).ok();
+        std::fs::read(bytes).expect("the program")
+    };
+    let programs =
+        ["PUSH [Register:RouteIngress.masks[1]]\n", ".memory 5\nSTORE [Register:RouteIngress.masks[1]], [Packet:0]\n"];
+    let capture = probes(&directory, &programs.map(assembled), [10, 0, 0, 2]);
+    // `s2` sends this address by port 2.
+    let switch = [router, "--entries", "examples/fast-routes/s2.json", "--tpp", "7"];
+    for (option, status) in [("--tpp-writes", "suppressed"), ("--tpp-register-writes", "")] {
+        let left = executed(&directory, &capture, &[&switch[..], &[option]].concat());
+        assert_eq!(left, [(1.into(), "".into()), (1.into(), status.into())], "{option}");
+    }
+}
+
 #[test]
 fn a_run_executes_programs_and_writes_only_if_told() {
     let directory = Directory::new();
@@ -197,23 +240,8 @@ fn a_run_executes_programs_and_writes_only_if_told() {
         std::fs::read(bytes).expect("the program")
     };
     let programs = ["PUSH [Switch:ID]\n", ".memory 5\nSTORE [Switch:AppSpecific_0], [Packet:0]\n"].map(assembled);
-    let mut writer = pcap::Writer::new(Vec::new()).unwrap();
-    for program in &programs {
-        let ip = ipv4::Repr::new([10, 0, 1, 1].into(), [10, 0, 2, 2].into(), ipv4::UDP);
-        let udp = udp::Repr { source_port: 4000, destination_port: UDP_PORT };
-        let [destination, source] = [2, 1].map(|last| ethernet::Address([8, 0, 0, 0, last, last]));
-        let frame = ethernet::Repr { destination, source, ethertype: ethernet::IPV4 };
-        writer.write(0, &frame.packet(&ip.packet(&udp.packet(ip.addresses(), program)))).unwrap();
-    }
-    let capture = directory.write("in.pcap", writer.into_inner());
-    let left = |more: &[&str]| {
-        let out = directory.path("out.pcap");
-        let (first, second) = (format!("1={capture}:"), format!("2=:{out}"));
-        let run_it = ["run", "examples/wire/wire.p4", "--port", &first, "--port", &second];
-        run(triplane(&[&run_it[..], more].concat()).current_dir(root())).ok();
-        let json = command(&["dis", &out, "--json"]).ok().json();
-        [0, 1].map(|at| (json["programs"][at]["hop"].clone(), json["programs"][at]["status"].clone()))
-    };
+    let capture = probes(&directory, &programs, [10, 0, 2, 2]);
+    let left = |more: &[&str]| executed(&directory, &capture, &[&["examples/wire/wire.p4"], more].concat());
     let is = |hop: u64, status: &str| (hop.into(), status.into());
     assert_eq!(left(&[]), [is(0, ""), is(0, "")], "they are ordinary frames");
     assert_eq!(left(&["--tpp", "7"]), [is(1, ""), is(1, "suppressed")]);

@@ -94,14 +94,24 @@ pub fn frame(ethertype: u16, payload: &[u8]) -> Frame {
 }
 
 pub fn assembled(text: &str) -> TinyProgram {
+    assembled_for(&MemoryMap::new(), text)
+}
+
+/// Assembles a program for switches with this map.
+fn assembled_for(map: &MemoryMap, text: &str) -> TinyProgram {
     let (mut sources, mut diagnostics) = (Default::default(), diagnostics::Diagnostics::new());
-    let program = tpp::assemble(&mut sources, "test.tpp", text, &MemoryMap::new(), &mut diagnostics);
+    let program = tpp::assemble(&mut sources, "test.tpp", text, map, &mut diagnostics);
     program.unwrap_or_else(|| panic!("{}", diagnostics.render(&sources, false)))
 }
 
 /// A transparent program before a packet to a host.
 pub fn transparent(text: &str, host: u8) -> Frame {
-    let mut program = assembled(text);
+    transparent_for(&MemoryMap::new(), text, host)
+}
+
+/// The same for switches with this map.
+pub fn transparent_for(map: &MemoryMap, text: &str, host: u8) -> Frame {
+    let mut program = assembled_for(map, text);
     program.repr.encapsulated = ethernet::IPV4;
     frame(wire::tpp::ETHERTYPE, &program.packet(&packet(host, (4000, 53), b"payload")))
 }

@@ -4,14 +4,13 @@ use std::sync::Arc;
 
 use bits::Bits;
 use compiler::Source;
-use switch::{Frame, PortId};
-use tpp::{AccessRights, TinyProgram};
+use switch::{Frame, PortId, RowSwitch};
+use tpp::AccessRights;
 use v1model::{Config, Switch, TinySettings, V1Model};
-use wire::ethernet;
 use wire::tpp::{Packet, Status};
 
 use crate::rows::{WAYS, Way, step};
-use crate::tiny::{frame, packet};
+use crate::tiny::{transparent, transparent_for};
 
 /// Packets leave by the port in a register. The last one has more elements than direct addresses.
 const PROGRAM: &str = r#"
@@ -26,6 +25,7 @@ control I(inout none hdr, inout none meta, inout standard_metadata_t standard) {
     register<bit<9>>(4) ports;
     register<bit<48>>(2) wide;
     register<bit<96>>(2) wider;
+    @resilient register<bit<16>>(4) owned;
     register<bit<16>>(100000) large;
     apply {
         bit<9> port;
@@ -63,12 +63,7 @@ fn get(switch: &Switch, name: &str, index: u64) -> u64 {
 
 /// Returns a packet with a program for this switch.
 fn carrier(switch: &Switch, text: &str) -> Frame {
-    let (mut sources, mut diagnostics) = (Default::default(), diagnostics::Diagnostics::new());
-    let map = v1model::memory_map(switch.program());
-    let program = tpp::assemble(&mut sources, "test.tpp", text, &map, &mut diagnostics);
-    let mut program: TinyProgram = program.unwrap_or_else(|| panic!("{}", diagnostics.render(&sources, false)));
-    program.repr.encapsulated = ethernet::IPV4;
-    frame(wire::tpp::ETHERTYPE, &program.packet(&packet(2, (4000, 53), b"payload")))
+    transparent_for(&v1model::memory_map(switch.program()), text, 2)
 }
 
 /// Returns the memory of the program in a frame, in words, and its status.
@@ -96,18 +91,10 @@ fn programs_read_registers() {
         assert!(!status.contains(Status::ABSENT), "{status:?}");
         // An element of two words is not there, nor one behind the end.
         for address in [0x800c_u32, 0x8800] {
-            let raw = carrier_of_raw(address);
-            let left = step(&mut switch, way, [raw]);
+            let left = step(&mut switch, way, [transparent(&format!("PUSH [{address:#x}]\n"), 2)]);
             assert!(memory(&left[0]).1.contains(Status::ABSENT), "{address:#x}");
         }
     }
-}
-
-/// Returns a packet whose program reads an address.
-fn carrier_of_raw(address: u32) -> Frame {
-    let mut program = crate::tiny::assembled(&format!("PUSH [{address:#x}]\n"));
-    program.repr.encapsulated = ethernet::IPV4;
-    frame(wire::tpp::ETHERTYPE, &program.packet(&packet(2, (4000, 53), b"payload")))
 }
 
 #[test]
@@ -133,5 +120,20 @@ fn programs_with_the_right_write_registers_and_the_next_packet_meets_them() {
         let carrier = carrier(&switch, ".memory 0x20003\nSTORE [Register:I.ports[0]], [Packet:0]\n");
         step(&mut switch, way, [carrier]);
         assert_eq!([0, 1, 2, 3].map(|index| get(&switch, "I.ports", index)), [3, 2, 0, 0]);
+    }
+}
+
+#[test]
+fn rows_under_ownership_are_absent() {
+    for way in WAYS {
+        let mut switch = switch(way, AccessRights::all());
+        let text = ".memory 5\nSTORE [Register:I.owned[0]], [Packet:0]\n";
+        let status = |switch: &mut Switch| {
+            let carrier = carrier(switch, text);
+            memory(&step(switch, way, [carrier])[0]).1
+        };
+        assert!(!status(&mut switch).contains(Status::ABSENT) && get(&switch, "I.owned", 0) == 5);
+        switch.own_rows(8);
+        assert!(status(&mut switch).contains(Status::ABSENT));
     }
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use cranelift_entity::{EntityRef, PrimaryMap};
 use engine::Objects;
-use ir::TableId;
+use ir::{RegisterId, TableId};
 use switch::{EgressQueues, PRIORITIES, PortId, Ports, Registry, Stat};
 use tpp::SwitchMemory;
 use tpp::map::Namespace;
@@ -42,10 +42,16 @@ impl PacketMemory<'_> {
         self.programs.words.get(first + index).filter(|_| index < APPLICATION_WORDS)
     }
 
-    /// Returns the element of a register at an address, if it has at most `most` bits.
-    fn register(&self, address: u32, most: u32) -> Option<u64> {
-        let (register, index) = self.programs.registers.find(address, most)?;
-        self.objects.load_register_word(register, index)
+    /// Returns the register and the element at an address, if it has at most `bits` bits and is no part of a row under
+    /// ownership, which another switch may have.
+    fn register(&self, address: u32, bits: u32) -> Option<(RegisterId, u64)> {
+        let place = self.programs.registers.find(address, bits)?;
+        self.objects.check_not_in_rows(place.0).ok().map(|()| place)
+    }
+
+    fn of_register(&self, address: u32) -> Option<u64> {
+        let (register, index) = self.register(address, 64)?;
+        Some(self.objects.register_word(register, index))
     }
 
     fn of_switch(&self, offset: u16) -> Option<u64> {
@@ -212,7 +218,7 @@ impl PacketMemory<'_> {
             0x3000..0x3400 => self.of_link(self.leaving.port, offset(Namespace::Link)),
             0x3c00..0x4000 => self.of_input(offset(Namespace::InputLink)),
             0x4000..0x4800 => self.of_packet(offset(Namespace::PacketMetadata)),
-            0x8000..0xb000 => self.register(address.into(), 64),
+            0x8000..0xb000 => self.of_register(address.into()),
             0xb000..0xb040 => self.of_queue(self.leaving.port, self.packet.queued?.priority, offset(Namespace::Queue)),
             _ => None,
         }
@@ -229,22 +235,22 @@ impl SwitchMemory for PacketMemory<'_> {
                 let (queue, offset) = ((direct >> 6 & 0x3f).into(), direct & 0x3f);
                 self.of_queue(port, queue, offset)
             }
-            (2, _) => self.register(address, 64),
+            (2, _) => self.of_register(address),
             _ => None,
         }
     }
 
     fn write(&mut self, address: u16, value: u32) -> Option<()> {
-        if let Some((register, index)) = self.programs.registers.find(address.into(), 32) {
-            return self.objects.store_register_word(register, index, value.into());
+        if let Some((register, index)) = self.register(address.into(), 32) {
+            self.objects.set_register_word(register, index, value.into());
+            return Some(());
         }
         self.word(address).map(|word| word.store(value, Relaxed))
     }
 
     fn swap(&mut self, address: u16, old: u32, new: u32) -> Option<u32> {
-        if let Some((register, index)) = self.programs.registers.find(address.into(), 32) {
-            let prior = self.objects.exchange_register_word(register, index, old.into(), new.into());
-            return prior.map(|prior| prior as u32);
+        if let Some((register, index)) = self.register(address.into(), 32) {
+            return Some(self.objects.exchange_register_word(register, index, old.into(), new.into()) as u32);
         }
         let (Ok(prior) | Err(prior)) = self.word(address)?.compare_exchange(old, new, Relaxed, Relaxed);
         Some(prior)

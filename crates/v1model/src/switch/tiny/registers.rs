@@ -33,10 +33,10 @@ impl RegisterPlaces {
         RegisterPlaces { map: MemoryMap::with_program(shapes(program), []) }
     }
 
-    /// Returns the register and the element at an address, if it has at most `most` bits.
-    pub fn find(&self, address: u32, most: u32) -> Option<(RegisterId, u64)> {
+    /// Returns the register and the element at an address, if it has at most `bits` bits.
+    pub fn find(&self, address: u32, bits: u32) -> Option<(RegisterId, u64)> {
         let (number, element) = self.map.register_at(address)?;
-        let is_narrow = self.map.registers()[number].0.width <= most;
+        let is_narrow = self.map.registers()[number].0.width <= bits;
         is_narrow.then(|| (RegisterId::new(number), element.into()))
     }
 }
