@@ -366,7 +366,6 @@ impl RuleWriter {
                 has_moved = true;
             }
         }
-        self.has_freed = false;
         has_moved
     }
 
