@@ -125,7 +125,7 @@ impl WriteBatch {
     pub(crate) fn run_between_packets(&mut self, plane: &mut DataPlane<'_>, count: usize) {
         self.run(plane.switch, count, plane.stop_others);
         if self.is_exclusive {
-            // Operations of others must not prolong the standstill.
+            // Packets of the kernel need not wait for the operations behind this one.
             plane.switch.publish();
         }
     }
