@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! scratch memory of each processor | order of hand-overs | lock | clock | gate | port states | counts by port
-//! | counts of drops and parser errors | counter arrays | tables of CRCs | registers | tables | the same tables again
+//! | counts of drops and parser errors | counter arrays | tables of CRCs | registers | meters | tables
+//! | the same tables again
 //! tables: states, direct counters, records, words of the lookup, calls and groups of action profiles
 //! ```
 //!
@@ -17,7 +18,8 @@ mod profile;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use ir::{CounterId, Entry, Key, KeyValue, LocId, MatchKind, ProfileId, Program, RegisterId, Table, TableId};
+use engine::meter_word;
+use ir::{CounterId, Entry, Key, KeyValue, LocId, MatchKind, MeterId, ProfileId, Program, RegisterId, Table, TableId};
 use tables::flat::{FlatExact, FlatPrefixes, FlatRules, RuleElement};
 
 use crate::KernelOptions;
@@ -107,6 +109,17 @@ pub(crate) struct FlatTable {
     pub state: u32,
     /// Counts of packets and bytes by record, for a table with a direct counter.
     pub counts: Option<u32>,
+    /// The direct meters of entries, by their number in the switch. The last two words of a record are that number plus
+    /// 1, or 0 if there is no room for it, and the generation of the entry.
+    pub meter: Option<MeterCells>,
+}
+
+/// Cells of meters, [`meter_word::COUNT`] words each. They lie in front of the tables, as they have one copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct MeterCells {
+    /// Offset of the first one in bytes.
+    pub first: u32,
+    pub count: u32,
 }
 
 /// Offsets of the parts of a region in bytes, and their sizes.
@@ -141,6 +154,7 @@ pub struct RegionLayout {
     pub(crate) crc_tables: BTreeMap<Crc, u32>,
     /// The first byte and the number of elements of register arrays.
     pub(crate) registers: BTreeMap<RegisterId, (u32, u32)>,
+    pub(crate) meters: BTreeMap<MeterId, MeterCells>,
     pub(crate) tables: BTreeMap<TableId, FlatTable>,
     pub(crate) profiles: BTreeMap<ProfileId, FlatProfile>,
     /// Tables that are not in the region.
@@ -168,7 +182,6 @@ fn search(program: &Program, table: &Table, capacity: u32) -> Result<TableSearch
     let keys = matched_keys(table);
     let is_narrow = keys.iter().all(|key| program.width(&key.expr).is_some_and(|width| width <= 64));
     match &keys[..] {
-        _ if table.meter.is_some() => Err(HandOverReason::Meter),
         _ if table.idle_timeout => Err(HandOverReason::IdleTimeout),
         [] if table.keys.is_empty() => Ok(TableSearch::None),
         // Only the pieces of a value are several prefixes.
@@ -225,6 +238,15 @@ impl Allocator {
 
     fn words_left(&self) -> u64 {
         u64::from(self.1).saturating_sub(self.0) / 8
+    }
+}
+
+impl MeterCells {
+    /// Takes room for meters; `None` if there is none.
+    fn take(count: u64, bytes: &mut Allocator) -> Option<MeterCells> {
+        let (count, words) = (u32::try_from(count).ok()?, count.checked_mul(meter_word::COUNT as u64)?);
+        let fits = count > 0 && words.checked_mul(8)?.checked_add(bytes.0)? <= u64::from(MAX_BYTES / 2);
+        if fits { Some(MeterCells { first: bytes.take(words).ok()?, count }) } else { None }
     }
 }
 
@@ -300,6 +322,20 @@ impl RegionLayout {
                 registers.insert(*id, (bytes.take(size.into())?, size));
             }
         }
+        // Executing meters that do not fit is handed over.
+        let mut meters = BTreeMap::new();
+        for id in &usage.meters {
+            let cells = program.meters[*id].size.and_then(|size| MeterCells::take(size, &mut bytes));
+            meters.extend(cells.map(|cells| (*id, cells)));
+        }
+        let mut direct_meters = BTreeMap::new();
+        for id in &usage.tables {
+            let table = &program.tables[*id];
+            if table.meter.is_some() && table.profile.is_none() {
+                let cells = MeterCells::take(room(table, limit), &mut bytes);
+                direct_meters.extend(cells.map(|cells| (*id, cells)));
+            }
+        }
         let (mut tables, mut refused) = (BTreeMap::new(), BTreeMap::new());
         let tables_begin = bytes.0 as u32;
         bytes.1 = (MAX_BYTES + tables_begin) / 2;
@@ -318,7 +354,12 @@ impl RegionLayout {
                 refused.insert(*id, HandOverReason::TableSize);
                 continue;
             }
-            match Self::table(program, (&program.tables[*id], limit), (state, profile), &mut bytes)? {
+            let meter = direct_meters.get(id).copied();
+            if program.tables[*id].meter.is_some() && meter.is_none() {
+                refused.insert(*id, HandOverReason::Meter);
+                continue;
+            }
+            match Self::table(program, (&program.tables[*id], limit), (state, profile, meter), &mut bytes)? {
                 Ok(layout) => _ = tables.insert(*id, layout),
                 Err(reason) => _ = refused.insert(*id, reason),
             }
@@ -347,6 +388,7 @@ impl RegionLayout {
             counters,
             crc_tables,
             registers,
+            meters,
             tables,
             profiles,
             refused,
@@ -360,7 +402,7 @@ impl RegionLayout {
     fn table(
         program: &Program,
         (table, limit): (&Table, u64),
-        (state, profile): (u32, Option<(ProfileId, u32)>),
+        (state, profile, meter): (u32, Option<(ProfileId, u32)>, Option<MeterCells>),
         bytes: &mut Allocator,
     ) -> Result<Result<FlatTable, HandOverReason>, Unsupported> {
         // A record and a slot take at least 64 bytes.
@@ -373,6 +415,7 @@ impl RegionLayout {
         let capacity = if let TableSearch::Rules(shape) = &search { shape.capacity() } else { capacity };
         let params = table.actions.iter().map(|action| program.actions[action.action].params.len());
         let record_words = if profile.is_some() { 1 } else { 1 + params.max().unwrap_or(0) as u32 };
+        let record_words = record_words + if meter.is_some() { 2 } else { 0 };
         let words = match search {
             TableSearch::None | TableSearch::Chain => 0,
             TableSearch::Exact(shape) => shape.words(),
@@ -389,7 +432,7 @@ impl RegionLayout {
         }
         let counts = table.counter.map(|_| bytes.take(counts)).transpose()?;
         let (records, words) = (bytes.take(records)?, bytes.take(words as u64)?);
-        Ok(Ok(FlatTable { search, capacity, records, record_words, profile, words, state, counts }))
+        Ok(Ok(FlatTable { search, capacity, records, record_words, profile, words, state, counts, meter }))
     }
 
     /// Returns the size of the region in bytes.
@@ -418,6 +461,18 @@ impl RegionLayout {
     /// Returns the register arrays of the region, each with the index of its first word.
     pub fn registers(&self) -> impl Iterator<Item = (RegisterId, usize)> {
         self.registers.iter().map(|(id, (first, _))| (*id, *first as usize / 8))
+    }
+
+    /// Returns the meter arrays of the region, each with the index of its first word.
+    pub fn meters(&self) -> impl Iterator<Item = (MeterId, usize)> {
+        self.meters.iter().map(|(id, cells)| (*id, cells.first as usize / 8))
+    }
+
+    /// Returns the tables with direct meters in the region, each with the index of the first word and the number of
+    /// meters.
+    pub fn direct_meters(&self) -> impl Iterator<Item = (TableId, usize, usize)> {
+        let meters = self.tables.iter().filter_map(|(id, table)| Some((*id, table.meter?)));
+        meters.map(|(id, cells)| (id, cells.first as usize / 8, cells.count as usize))
     }
 
     /// Returns the index of the word that is the lock of `@atomic` sections, if the program has any.

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use engine::Step;
 use ir::{
-    Body, BodyId, Expr, HashInput, HeaderId, HeaderRef, LValue, Match, Op, Program, RegisterId, SlotId, TableId,
-    Terminator,
+    Body, BodyId, Expr, HashInput, HeaderId, HeaderRef, LValue, Match, MeterId, Op, Program, RegisterId, SlotId,
+    TableId, Terminator,
 };
 
 use crate::KernelPipeline;
@@ -22,6 +22,8 @@ pub(crate) struct Usage {
     pub headers: BTreeSet<HeaderId>,
     /// Registers that are read or written.
     pub registers: BTreeSet<RegisterId>,
+    /// Meters that are executed, direct ones included.
+    pub meters: BTreeSet<MeterId>,
     /// CRCs that are computed.
     pub crcs: BTreeSet<Crc>,
     /// Tables that are applied.
@@ -59,6 +61,7 @@ impl Usage {
             }
         }
         usage.copies(pipeline);
+        usage.reads_time |= !usage.meters.is_empty();
         usage.changed_by_deparser = changed_by_deparser(program, pipeline);
         usage.headers_of_packets(program, pipeline);
         usage
@@ -175,6 +178,7 @@ impl Usage {
                 let table = &program.tables[*table];
                 let selector = table.profile.and_then(|profile| program.profiles[profile].selector);
                 self.crcs.extend(selector.and_then(Crc::of));
+                self.meters.extend(table.meter);
                 table.keys.iter().for_each(|key| self.expr(&key.expr));
                 table.actions.iter().for_each(|action| self.body(program, program.actions[action.action].body));
             }
@@ -199,14 +203,14 @@ impl Usage {
                 self.expr(value);
             }
             Op::BeginAtomic => self.has_atomic = true,
+            Op::MeterExecute(meter, index, place) => {
+                self.meters.insert(*meter);
+                self.place(place);
+                self.expr(index);
+            }
+            Op::DirectMeterRead(_, place) => self.place(place),
             // These are always handed over, or have no effect.
-            Op::CopyVarbit(..)
-            | Op::MeterExecute(..)
-            | Op::DirectMeterRead(..)
-            | Op::EndAtomic
-            | Op::Random(..)
-            | Op::Request(_)
-            | Op::Log(..) => {}
+            Op::CopyVarbit(..) | Op::EndAtomic | Op::Random(..) | Op::Request(_) | Op::Log(..) => {}
         }
     }
 
@@ -259,6 +263,8 @@ fn changed_headers(body: &Body) -> impl Iterator<Item = HeaderId> {
         Op::Assign(LValue::Field(HeaderRef::Header(header), _), _)
         | Op::Compute(LValue::Field(HeaderRef::Header(header), _), ..)
         | Op::RegisterRead(LValue::Field(HeaderRef::Header(header), _), ..)
+        | Op::MeterExecute(_, _, LValue::Field(HeaderRef::Header(header), _))
+        | Op::DirectMeterRead(_, LValue::Field(HeaderRef::Header(header), _))
         | Op::CopyHeader(HeaderRef::Header(header), _)
         | Op::SetValid(HeaderRef::Header(header))
         | Op::SetInvalid(HeaderRef::Header(header)) => Some(*header),

@@ -448,6 +448,7 @@ impl<'r> TableView<'r> {
     ) -> Option<()> {
         let present = table.entries.get(&number).map(|entry| entry.record);
         let record = present.or_else(|| table.records.take())?;
+        self.write_meter(record, handle);
         let has_room = self.write_action(record, (number, &entry.action), profile, program).is_some();
         if present.is_some() {
             return has_room.then_some(());
@@ -552,6 +553,14 @@ impl<'r> TableView<'r> {
     /// Writes the record of a table with a profile.
     fn write_reference(&self, number: u32, reference: u32) {
         store(self.region, (self.layout.records + self.base) / 8 + number, reference.into());
+    }
+
+    /// Writes the place of an entry's direct meter to its record, if the table has them.
+    fn write_meter(&self, record: u32, handle: EntryHandle) {
+        let Some(cells) = self.layout.meter else { return };
+        let last = (self.layout.records + self.base) / 8 + (record + 1) * self.layout.record_words - 2;
+        store(self.region, last, if handle.number < cells.count { handle.number as u64 + 1 } else { 0 });
+        store(self.region, last + 1, handle.generation.into());
     }
 
     /// Writes a record; `None` if the table does not have the action.

@@ -43,7 +43,7 @@ pub use objects::{
     InlineDependency, InlineRows, InlineWrite, Installed, LedgerChange, MAX_INLINE_USES, Meter, MeterConfig,
     MissingRow, OWNED_ROW, Objects, PageStates, PageWrite, RECORD_ACTION, RECORD_HIT, RECORD_NO_ACTION, RowRefusal,
     RowState, RowWrite, SharedWords, StateRow, TableEntry, UNACKNOWLEDGED_ROW, USES_PLACE, WeightedCall, ZEROS_PLACE,
-    inline_arrays, record_places, use_time,
+    inline_arrays, meter_word, record_places, use_time,
 };
 pub use packet::{HeaderState, PacketState, Preserved, Requested};
 pub use plan::{MAX_RESULTS, MayWait, Plan, Step, Unit};

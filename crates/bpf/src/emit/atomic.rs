@@ -5,7 +5,7 @@
 
 use super::scratch::ScratchWord;
 use super::{Emitter, HandOverReason, R0, R2, R3};
-use crate::asm::{AccessSize, Alu, Cond, Instruction, MapRef};
+use crate::asm::{AccessSize, Alu, Cond, Instruction, Label, MapRef};
 
 /// Number of times that a packet looks at the lock: half a microsecond, longer than another packet has it for a few
 /// registers. One that searches rules behind its section may have it for longer.
@@ -15,19 +15,11 @@ impl Emitter<'_> {
     /// Takes the lock, unless the packet has it. Hands over if others have it for long.
     pub(super) fn take_lock(&mut self) {
         let lock = self.layout.atomic_lock.expect("a program with sections has a lock");
-        let [again, none, end] = [(); 3].map(|()| self.code.label());
+        let [none, end] = [(); 2].map(|()| self.code.label());
         self.load_word(R0, ScratchWord::HAS_LOCK);
         self.jump_if(Cond::Ne, R0, 0, end);
         self.push(Instruction::LoadAddress(R2, MapRef::Region, lock));
-        self.alu(Alu::Mov, R3, ATTEMPTS + 1);
-        self.bind(again);
-        self.alu(Alu::Sub, R3, 1);
-        self.jump_if(Cond::Eq, R3, 0, none);
-        self.push(Instruction::Load(AccessSize::B8, R0, R2, 0));
-        self.jump_if(Cond::Ne, R0, 0, again);
-        self.alu(Alu::Mov, R0, 1);
-        self.push(Instruction::AtomicExchange(R2, 0, R0));
-        self.jump_if(Cond::Ne, R0, 0, again);
+        self.try_lock(0, none);
         self.store_imm(ScratchWord::HAS_LOCK, 1);
         self.jump(end);
         self.bind(none);
@@ -43,13 +35,32 @@ impl Emitter<'_> {
         self.jump_if(Cond::Eq, R0, 0, end);
         self.store_imm(ScratchWord::HAS_LOCK, 0);
         self.push(Instruction::LoadAddress(R2, MapRef::Region, lock));
+        self.unlock(0);
+        self.bind(end);
+    }
+
+    /// Takes a lock, the word at an offset from r2. Jumps if others have it for long. Overwrites r0 and r3.
+    pub(super) fn try_lock(&mut self, offset: i16, none: Label) {
+        let again = self.code.label();
+        self.alu(Alu::Mov, R3, ATTEMPTS + 1);
+        self.bind(again);
+        self.alu(Alu::Sub, R3, 1);
+        self.jump_if(Cond::Eq, R3, 0, none);
+        self.push(Instruction::Load(AccessSize::B8, R0, R2, offset));
+        self.jump_if(Cond::Ne, R0, 0, again);
+        self.alu(Alu::Mov, R0, 1);
+        self.push(Instruction::AtomicExchange(R2, offset, R0));
+        self.jump_if(Cond::Ne, R0, 0, again);
+    }
+
+    /// Releases a lock, the word at an offset from r2. Overwrites r0.
+    pub(super) fn unlock(&mut self, offset: i16) {
         if cfg!(target_arch = "x86_64") {
             // Stores are not reordered with accesses before them.
-            self.push(Instruction::StoreImm(AccessSize::B8, R2, 0, 0));
+            self.push(Instruction::StoreImm(AccessSize::B8, R2, offset, 0));
         } else {
             self.alu(Alu::Mov, R0, 0);
-            self.push(Instruction::AtomicExchange(R2, 0, R0));
+            self.push(Instruction::AtomicExchange(R2, offset, R0));
         }
-        self.bind(end);
     }
 }

@@ -335,6 +335,8 @@ impl<'p> Emitter<'p> {
                 }
             }
             Op::RegisterWrite(register, index, value) => self.register_write(*register, index, value),
+            Op::MeterExecute(meter, index, place) => self.meter_execute(*meter, index, place),
+            Op::DirectMeterRead(meter, place) => self.direct_meter_read(*meter, place),
             Op::BeginAtomic => self.take_lock(),
             Op::Assert(condition) => {
                 let (holds, fails) = (self.code.label(), self.code.label());
@@ -379,7 +381,9 @@ impl<'p> Emitter<'p> {
             }
             Op::RegisterRead(..) => None,
             Op::RegisterWrite(register, index, value) => self.register_write_problem(*register, index, value),
-            Op::MeterExecute(..) | Op::DirectMeterRead(..) => Some(HandOverReason::Meter),
+            Op::MeterExecute(meter, index, place) => self.meter_problem(*meter, index, place),
+            Op::DirectMeterRead(_, place) if self.is_needed(place) => self.place_problem(place),
+            Op::DirectMeterRead(..) => None,
             // The lock is held until the commit, which makes the section's writes.
             Op::BeginAtomic | Op::EndAtomic => None,
             Op::Random(..) => Some(HandOverReason::Random),
@@ -388,7 +392,7 @@ impl<'p> Emitter<'p> {
     }
 
     /// Whether anything reads what is written to a place. Fields are also read by the deparser.
-    fn is_needed(&self, place: &LValue) -> bool {
+    pub(super) fn is_needed(&self, place: &LValue) -> bool {
         match place {
             LValue::Slot(slot) => self.usage.slots_read.contains(slot),
             LValue::Field(..) => true,

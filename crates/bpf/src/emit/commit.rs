@@ -64,6 +64,7 @@ impl Emitter<'_> {
         self.count_received();
         self.count_pending();
         self.write_registers();
+        self.write_meters();
         self.release_lock();
         self.count_error();
         let is_dropped = self.code.label();
@@ -76,11 +77,13 @@ impl Emitter<'_> {
         self.alu(Alu::Mov, R0, uapi::XDP_DROP);
         self.push(Instruction::Exit);
         self.bind(self.abort);
+        self.release_meters();
         self.release_lock();
         self.leave_epoch();
         self.alu(Alu::Mov, R0, uapi::XDP_ABORTED);
         self.push(Instruction::Exit);
         self.bind(self.slow);
+        self.release_meters();
         self.release_lock();
         self.number_hand_over();
         self.leave_epoch();

@@ -15,6 +15,7 @@ mod compile;
 mod expr;
 mod hash;
 mod headers;
+mod meter;
 mod order;
 mod packet;
 mod partial;
@@ -28,7 +29,7 @@ mod table;
 use std::collections::{BTreeMap, BTreeSet};
 
 use engine::Step;
-use ir::{BodyKind, Expr, LocId, Program, SlotId, TableId};
+use ir::{BodyKind, Expr, LocId, MeterId, Program, SlotId, TableId};
 
 use crate::asm::{AccessSize, Alu, AluOperand, AsmError, Assembly, Cond, Instruction, Label, Links, MapRef, Reg};
 use crate::layout::{GATE_OPEN, RegionLayout, Unsupported};
@@ -38,6 +39,7 @@ pub(crate) use commit::{PORT_LENGTH_SHIFT, PORT_RECEIVES};
 pub use compile::compile;
 pub(crate) use hash::{CRC_TABLE_WORDS, Crc};
 use headers::EmitSite;
+use meter::MeterSite;
 pub use order::{HAND_OVER_MARK, MAX_FOLLOWED};
 pub use reason::HandOverReason;
 use register::RegisterSite;
@@ -126,6 +128,10 @@ struct Emitter<'p> {
     hits: Vec<(ScratchWord, TableId)>,
     /// Pending writes of registers, in the order of the program.
     register_sites: Vec<RegisterSite>,
+    /// The places that execute meters.
+    meter_sites: Vec<MeterSite>,
+    /// The colours of direct meters.
+    colours: BTreeMap<MeterId, ScratchWord>,
     /// The places at which headers are emitted.
     emits: Vec<EmitSite>,
     /// The size of the valid headers after the parser in bits, if egress needs it.
@@ -165,6 +171,8 @@ impl<'p> Emitter<'p> {
             counts: Vec::new(),
             hits: Vec::new(),
             register_sites: Vec::new(),
+            meter_sites: Vec::new(),
+            colours: BTreeMap::new(),
             emits: Vec::new(),
             measured: None,
             cursor: 0,
@@ -273,6 +281,9 @@ impl<'p> Emitter<'p> {
         // The process has another clock than the kernel, in a namespace of its own.
         self.jump_if(Cond::Lt, R2, R1, self.slow);
         self.alu(Alu::Sub, R2, R1);
+        if !self.usage.meters.is_empty() {
+            self.store_word(ScratchWord::TIME_NS, R2);
+        }
         self.alu(Alu::Div, R2, 1000);
         self.store_word(ScratchWord::TIME, R2);
     }
@@ -402,7 +413,9 @@ impl<'p> Emitter<'p> {
             ir::Op::Assign(ir::LValue::Slot(to), _)
             | ir::Op::Lookahead { dst: ir::LValue::Slot(to), .. }
             | ir::Op::Compute(ir::LValue::Slot(to), ..)
-            | ir::Op::RegisterRead(ir::LValue::Slot(to), ..) => *to == slot,
+            | ir::Op::RegisterRead(ir::LValue::Slot(to), ..)
+            | ir::Op::MeterExecute(_, _, ir::LValue::Slot(to))
+            | ir::Op::DirectMeterRead(_, ir::LValue::Slot(to)) => *to == slot,
             ir::Op::Apply { hit, action, .. } => [hit, action].into_iter().any(|to| *to == Some(slot)),
             _ => false,
         });

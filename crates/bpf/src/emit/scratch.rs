@@ -35,7 +35,9 @@ impl ScratchWord {
     pub const SENT_LENGTH: ScratchWord = ScratchWord(9);
     /// 1 while the packet has the lock of `@atomic` sections.
     pub const HAS_LOCK: ScratchWord = ScratchWord(10);
-    const FIRST: u32 = 11;
+    /// The time of arrival in nanoseconds, if the program has meters.
+    pub const TIME_NS: ScratchWord = ScratchWord(11);
+    const FIRST: u32 = 12;
 
     /// Returns the offset in bytes.
     pub fn offset(self) -> i16 {

@@ -28,6 +28,7 @@ impl Emitter<'_> {
         if layout.counts.is_some() {
             self.hits.push((record, table));
         }
+        self.execute_direct_meter(table, record);
         // r2 = the record or the call, r3 = its action
         self.load_word(R1, record);
         self.jump_if_number(Cond::Gt, R1, layout.capacity.into(), self.abort);

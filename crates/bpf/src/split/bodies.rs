@@ -39,6 +39,13 @@ impl Splitter<'_> {
                 let index = self.narrow(index);
                 self.write_whole(place, |place| Op::RegisterRead(place, *register, index.clone()), loc, out);
             }
+            Op::MeterExecute(meter, index, place) => {
+                let index = self.narrow(index);
+                self.write_whole(place, |place| Op::MeterExecute(*meter, index.clone(), place), loc, out);
+            }
+            Op::DirectMeterRead(meter, place) => {
+                self.write_whole(place, |place| Op::DirectMeterRead(*meter, place), loc, out);
+            }
             Op::RegisterWrite(register, index, value) => {
                 push(Op::RegisterWrite(*register, self.narrow(index), self.narrow(value)));
             }
@@ -55,8 +62,6 @@ impl Splitter<'_> {
             | Op::Extract(..)
             | Op::Emit(_)
             | Op::Apply { .. }
-            | Op::MeterExecute(..)
-            | Op::DirectMeterRead(..)
             | Op::BeginAtomic
             | Op::EndAtomic
             | Op::Random(..)

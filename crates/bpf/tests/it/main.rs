@@ -8,6 +8,7 @@ mod headers;
 mod kernel;
 mod limits;
 mod machine;
+mod meters;
 mod moved;
 mod order;
 mod partial;

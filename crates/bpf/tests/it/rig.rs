@@ -21,8 +21,8 @@ const SOCKETS: u32 = 2;
 /// Number of processors with scratch memory, and the one that runs packets.
 pub const CPUS: u32 = 4;
 pub const CPU: u32 = 1;
-/// Time of the packets, and that of the kernel's clock at the start of the run.
-const TIME_US: u64 = 7_654_321;
+/// Time of the first packets, and that of the kernel's clock at the start of the run.
+const TIME_NS: u64 = 7_654_321_999;
 const ORIGIN_NS: u64 = 1_234_567;
 
 /// Compiles a file of the repository.
@@ -84,6 +84,8 @@ pub struct Rig {
     pub writer: RegionWriter,
     /// The code of each port.
     code: Vec<Vec<u64>>,
+    /// Time of the packets since the start of the run.
+    pub time_ns: u64,
     /// Runs the packets that are handed over.
     slow: Switch,
     /// Run all packets: the interpreter, and perhaps machine code.
@@ -141,6 +143,12 @@ impl Rig {
         for (register, first) in compiled.layout.registers() {
             slow.objects_mut().share_register(register, Arc::<Vec<AtomicU64>>::clone(&region), first);
         }
+        for (meter, first) in compiled.layout.meters() {
+            slow.objects_mut().share_meter(meter, Arc::<Vec<AtomicU64>>::clone(&region), first);
+        }
+        for (table, first, count) in compiled.layout.direct_meters() {
+            slow.objects_mut().share_direct_meter(table, Arc::<Vec<AtomicU64>>::clone(&region), first, count);
+        }
         if let Some(at) = compiled.layout.atomic_lock() {
             slow.objects_mut().share_atomic_lock(Arc::<Vec<AtomicU64>>::clone(&region), at);
         }
@@ -151,6 +159,7 @@ impl Rig {
             region,
             writer,
             code,
+            time_ns: TIME_NS,
             slow,
             references,
             ways: Ways::default(),
@@ -198,7 +207,7 @@ impl Rig {
             devices: 64,
             sockets: SOCKETS,
             cpu,
-            time_ns: ORIGIN_NS + TIME_US * 1000 + 999,
+            time_ns: ORIGIN_NS + self.time_ns,
         };
         machine::run(&self.code[port as usize], packet, environment)
     }
@@ -222,7 +231,7 @@ impl Rig {
             }
             other => panic!("{other:?} of {data:02x?}"),
         };
-        let time = Time::from_us(TIME_US);
+        let time = Time::from_ns(self.time_ns);
         let mut frames: Vec<Vec<Frame>> = Vec::new();
         for reference in &mut self.references {
             let mut output = Vec::new();

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use bits::Bits;
-use ir::{CounterId, KeyValue, MeterId, RegisterId, ValueSetId};
+use ir::{CounterId, KeyValue, MeterId, RegisterId, TableId, ValueSetId};
 
 use super::control::ControlChange;
 use super::metering::MeterArray;
@@ -140,6 +140,28 @@ impl Objects {
     /// `NoSuchResource` for a direct meter, `PeakBelowCommitted`.
     pub fn configure_meters(&mut self, meter: MeterId, config: Option<MeterConfig>) -> Result<(), EntryError> {
         self.meter_array(meter)?.fill(config)
+    }
+
+    /// Moves a meter array to shared memory, from this word on: [`meter_word::COUNT`](super::meter_word) words for each
+    /// element. Others may execute its meters there from now on, as other workers do, while they hold
+    /// [`meter_word::LOCK`](super::meter_word). Meanwhile no worker may run packets. Returns false if it already lies in
+    /// shared memory.
+    ///
+    /// # Panics
+    /// If it is a direct meter, or the memory does not have all words.
+    pub fn share_meter(&mut self, meter: MeterId, words: SharedWords, first: usize) -> bool {
+        let array = self.shared.meters[meter].as_ref().expect("it is no direct meter");
+        array.share(words, first, usize::try_from(array.size()).expect("the memory has all words"))
+    }
+
+    /// Moves the direct meters of a table's entries with numbers below `count` to shared memory, as
+    /// [`Objects::share_meter`] does. A meter belongs to an entry while
+    /// [`meter_word::ROUND`](super::meter_word) has the entry's generation.
+    ///
+    /// # Panics
+    /// If the memory does not have all words.
+    pub fn share_direct_meter(&mut self, table: TableId, words: SharedWords, first: usize, count: usize) -> bool {
+        self.shared.direct[table].share(words, first, count)
     }
 
     /// Returns the members of a value set, each with one value per field.

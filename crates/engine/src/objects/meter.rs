@@ -10,6 +10,7 @@
 use ir::Unit;
 
 use super::EntryError;
+use super::metering::meter_word::{HAS_STARTED, IS_CONFIGURED, IS_NARROW};
 
 /// The colour of a packet; the numbers are those that programs see.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,6 +41,16 @@ pub struct MeterConfig {
 pub(crate) const WORDS: usize = 10;
 
 const NANO: u128 = 1_000_000_000;
+
+/// Returns the times in nanoseconds after which an empty committed and an empty peak bucket are full: `u64::MAX` if that
+/// takes longer, or a bucket is never full.
+pub(crate) fn fill_times(config: MeterConfig) -> [u64; 2] {
+    let MeterConfig { cir, cbs, pir, pbs } = config;
+    [(cir, cbs), (pir, pbs)].map(|(rate, burst)| {
+        let time = if rate == 0 { u128::MAX } else { (u128::from(burst) * NANO).div_ceil(u128::from(rate)) };
+        u64::try_from(time).unwrap_or(u64::MAX)
+    })
+}
 
 #[derive(Clone, Debug, PartialEq)]
 struct Bucket {
@@ -102,7 +113,9 @@ impl Meter {
     pub(crate) fn to_words(&self) -> [u64; WORDS] {
         let Some(buckets) = &self.buckets else { return [0; WORDS] };
         let MeterConfig { cir, cbs, pir, pbs } = buckets.config;
-        let flags = 1 | u64::from(buckets.started) << 1;
+        let is_narrow = buckets.committed.size.max(buckets.peak.size) < 1 << 63;
+        let flags =
+            IS_CONFIGURED | if buckets.started { HAS_STARTED } else { 0 } | if is_narrow { IS_NARROW } else { 0 };
         let (committed, peak) = (buckets.committed.tokens, buckets.peak.tokens);
         let halves = [committed as u64, (committed >> 64) as u64, peak as u64, (peak >> 64) as u64];
         [flags, cir, cbs, pir, pbs, halves[0], halves[1], halves[2], halves[3], buckets.filled_ns]
@@ -118,7 +131,7 @@ impl Meter {
         let committed = Bucket { tokens: tokens(committed_low, committed_high), ..Bucket::full(cir, cbs) };
         let peak = Bucket { tokens: tokens(peak_low, peak_high), ..Bucket::full(pir, pbs) };
         let config = MeterConfig { cir, cbs, pir, pbs };
-        Meter { buckets: Some(Buckets { config, committed, peak, filled_ns, started: flags & 2 != 0 }) }
+        Meter { buckets: Some(Buckets { config, committed, peak, filled_ns, started: flags & HAS_STARTED != 0 }) }
     }
 
     /// Meters a packet of `bytes` bytes. A clock that goes back counts as standing still.

@@ -1,43 +1,127 @@
 //! Executes meters that several workers share.
 
-use std::sync::PoisonError;
-use std::sync::RwLock;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::fmt;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+use std::sync::{MutexGuard, OnceLock, PoisonError, RwLock};
 
 use ir::Unit;
 
-use super::meter::WORDS;
+use super::meter::{WORDS, fill_times};
 use super::paged::Paged;
+use super::register_words::SharedWords;
 use super::shared::Locks;
 use super::{Colour, EntryError, Meter, MeterConfig};
 
-/// The state of a meter, and the use of its slot that it belongs to.
-#[derive(Debug, Default)]
-struct MeterCell {
+/// Words of a meter in memory that others use, too: see [`Objects::share_meter`](super::Objects::share_meter).
+pub mod meter_word {
+    use crate::objects::meter::WORDS;
+
+    /// 1 while someone reads or writes the meter, else 0.
+    pub const LOCK: usize = 0;
     /// Generation of the entry (direct meters), or number of fills of the array at that time (others).
-    round: AtomicU64,
-    words: [AtomicU64; WORDS],
+    pub const ROUND: usize = 1;
+    /// 0 without a configuration; else [`IS_CONFIGURED`], [`HAS_STARTED`] and [`IS_NARROW`].
+    pub const FLAGS: usize = 2;
+    /// Committed rate in units per second, and committed burst in units.
+    pub const COMMITTED: usize = 3;
+    /// Peak rate in units per second, and peak burst in units.
+    pub const PEAK: usize = 5;
+    /// Tokens of the committed bucket in units of 10^-9: the lower half, and the upper one.
+    pub const COMMITTED_TOKENS: usize = 7;
+    /// Tokens of the peak bucket, likewise.
+    pub const PEAK_TOKENS: usize = 9;
+    /// Time of the last packet in nanoseconds.
+    pub const FILLED: usize = 11;
+    /// Time in nanoseconds after which an empty committed bucket is full, and `u64::MAX` if it never is.
+    pub const COMMITTED_FILL_TIME: usize = 12;
+    /// Time after which an empty peak bucket is full, likewise.
+    pub const PEAK_FILL_TIME: usize = 13;
+    /// Number of words of a meter.
+    pub const COUNT: usize = 14;
+
+    /// Flag: the meter is configured.
+    pub const IS_CONFIGURED: u64 = 1;
+    /// Flag: a packet was metered since then.
+    pub const HAS_STARTED: u64 = 2;
+    /// Flag: full buckets have less than 2^63 tokens, so the upper halves are 0.
+    pub const IS_NARROW: u64 = 4;
+
+    const _: () = assert!(COMMITTED_FILL_TIME == FLAGS + WORDS, "the state of a meter lies between");
 }
 
-impl MeterCell {
-    fn load(&self) -> Meter {
-        Meter::from_words(self.words.each_ref().map(|word| word.load(Relaxed)))
-    }
+/// A meter as words.
+type Cell = [AtomicU64; meter_word::COUNT];
 
-    fn store(&self, round: u64, meter: &Meter) {
-        for (cell, word) in self.words.iter().zip(meter.to_words()) {
-            cell.store(word, Relaxed);
+/// Loads the meter of a cell.
+fn load(cell: &Cell) -> Meter {
+    Meter::from_words(std::array::from_fn(|at| cell[meter_word::FLAGS + at].load(Relaxed)))
+}
+
+/// Stores the state of a meter that has kept its configuration.
+fn store_state(cell: &Cell, meter: &Meter) {
+    for (word, value) in cell[meter_word::FLAGS..][..WORDS].iter().zip(meter.to_words()) {
+        word.store(value, Relaxed);
+    }
+}
+
+/// Stores a meter that may have another configuration.
+fn store(cell: &Cell, round: u64, meter: &Meter) {
+    store_state(cell, meter);
+    let times = meter.config().map_or([0; 2], fill_times);
+    for (word, value) in cell[meter_word::COMMITTED_FILL_TIME..].iter().zip(times) {
+        word.store(value, Relaxed);
+    }
+    cell[meter_word::ROUND].store(round, Relaxed);
+}
+
+/// A range of shared words that has the cells of an array.
+struct PlacedCells {
+    words: SharedWords,
+    range: Range<usize>,
+}
+
+impl PlacedCells {
+    fn all(&self) -> &[Cell] {
+        let (cells, []) = (*self.words).as_ref()[self.range.clone()].as_chunks() else { unreachable!("whole cells") };
+        cells
+    }
+}
+
+impl fmt::Debug for PlacedCells {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("PlacedCells").field(&self.range).finish()
+    }
+}
+
+/// Holds a cell until it is dropped.
+enum Held<'c> {
+    /// A cell of the switch: nothing is locked while there is one worker.
+    Own {
+        _guard: Option<MutexGuard<'c, ()>>,
+    },
+    Shared(&'c AtomicU64),
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        if let Held::Shared(lock) = self {
+            lock.store(0, Release);
         }
-        self.round.store(round, Relaxed);
     }
 }
+
+/// Number of attempts to hold a shared cell before a thread yields its processor.
+const SPINS: u32 = 100;
 
 /// Meters of one unit. Each execution is atomic.
 #[derive(Debug)]
 pub(crate) struct MeterArray {
     size: u64,
     unit: Unit,
-    cells: Paged<MeterCell>,
+    own: Paged<Cell>,
+    /// Set once, and then used instead of `own`.
+    shared: OnceLock<PlacedCells>,
     /// Number of times all meters were configured at once, and the latest such configuration.
     fills: AtomicU64,
     filled: RwLock<Option<MeterConfig>>,
@@ -47,7 +131,49 @@ pub(crate) struct MeterArray {
 impl MeterArray {
     pub(crate) fn new(size: u64, unit: Unit) -> Self {
         let (fills, filled) = (AtomicU64::new(0), RwLock::new(None));
-        MeterArray { size, unit, cells: Paged::new(), fills, filled, locks: Locks::new() }
+        MeterArray { size, unit, own: Paged::new(), shared: OnceLock::new(), fills, filled, locks: Locks::new() }
+    }
+
+    /// Moves the meters with indices below `count` to shared memory. Returns false if they lie in shared memory.
+    pub(crate) fn share(&self, words: SharedWords, first: usize, count: usize) -> bool {
+        let placed = PlacedCells { words, range: first..first + count * meter_word::COUNT };
+        let (fills, fresh) = (self.fills.load(Relaxed), self.fresh());
+        for (index, cell) in (0..).zip(placed.all()) {
+            let own = self.own.get(index).map(|own| (own[meter_word::ROUND].load(Relaxed), load(own)));
+            // Direct meters are never filled.
+            let own = own.filter(|(round, _)| fills == 0 || *round == fills);
+            let (round, meter) = own.as_ref().map_or((fills, &fresh), |(round, meter)| (*round, meter));
+            store(cell, round, meter);
+        }
+        self.shared.set(placed).is_ok()
+    }
+
+    /// Returns a cell, if it has memory.
+    fn get(&self, index: u64) -> Option<&Cell> {
+        let shared = self.shared.get().and_then(|shared| shared.all().get(index as usize));
+        shared.or_else(|| self.own.get(index))
+    }
+
+    /// Returns a cell for writing. Those behind the shared ones lie in memory of the switch.
+    fn at(&self, index: u64) -> &Cell {
+        let shared = self.shared.get().and_then(|shared| shared.all().get(index as usize));
+        shared.unwrap_or_else(|| self.own.at(index))
+    }
+
+    /// Waits until nobody else uses a cell.
+    fn hold<'c>(&'c self, cell: &'c Cell, index: u64, several: bool) -> Held<'c> {
+        let is_shared = self.shared.get().is_some_and(|shared| (index as usize) < shared.all().len());
+        if !is_shared {
+            return Held::Own { _guard: self.locks.hold(several, index) };
+        }
+        let (mut spins, lock) = (0, &cell[meter_word::LOCK]);
+        while lock.swap(1, Acquire) != 0 {
+            while lock.load(Relaxed) != 0 {
+                spins += 1;
+                if spins % SPINS == 0 { std::thread::yield_now() } else { std::hint::spin_loop() }
+            }
+        }
+        Held::Shared(lock)
     }
 
     pub(crate) fn size(&self) -> u64 {
@@ -67,44 +193,52 @@ impl MeterArray {
     pub(crate) fn execute(&self, index: u64, bytes: u64, now_ns: u64, several: bool) -> Colour {
         let fills = self.fills.load(Relaxed);
         // If nothing was ever configured, every packet is green.
-        if index >= self.size || (fills == 0 && self.cells.get(index).is_none()) {
+        if index >= self.size || (fills == 0 && self.get(index).is_none()) {
             return Colour::Green;
         }
-        let cell = self.cells.at(index);
-        let _whole = self.locks.hold(several, index);
-        let mut meter = if cell.round.load(Relaxed) == fills { cell.load() } else { self.fresh() };
+        let cell = self.at(index);
+        let _held = self.hold(cell, index, several);
+        let is_current = cell[meter_word::ROUND].load(Relaxed) == fills;
+        let mut meter = if is_current { load(cell) } else { self.fresh() };
         let colour = meter.execute(self.unit, bytes, now_ns);
-        cell.store(fills, &meter);
+        if is_current {
+            store_state(cell, &meter)
+        } else {
+            store(cell, fills, &meter)
+        }
         colour
     }
 
     /// Returns the state of a meter, with the use of its slot that it belongs to; `None` if nothing was ever stored.
     pub(crate) fn state(&self, index: u64, several: bool) -> Option<(u64, Meter)> {
-        let cell = self.cells.get(index)?;
-        let _whole = self.locks.hold(several, index);
-        Some((cell.round.load(Relaxed), cell.load()))
+        let cell = self.get(index)?;
+        let _held = self.hold(cell, index, several);
+        Some((cell[meter_word::ROUND].load(Relaxed), load(cell)))
     }
 
     /// Restores the state of a meter.
     pub(crate) fn restore(&self, index: u64, (round, meter): (u64, Meter), several: bool) {
-        let _whole = self.locks.hold(several, index);
-        self.cells.at(index).store(round, &meter);
+        let cell = self.at(index);
+        let _held = self.hold(cell, index, several);
+        store(cell, round, &meter);
     }
 
     pub(crate) fn config(&self, index: u64, several: bool) -> Result<Option<MeterConfig>, EntryError> {
         self.inside(index)?;
         let fills = self.fills.load(Relaxed);
-        let _whole = self.locks.hold(several, index);
-        let cell = self.cells.get(index).filter(|cell| cell.round.load(Relaxed) == fills);
-        Ok(cell.map_or_else(|| self.fresh(), MeterCell::load).config())
+        let Some(cell) = self.get(index) else { return Ok(self.fresh().config()) };
+        let _held = self.hold(cell, index, several);
+        let is_current = cell[meter_word::ROUND].load(Relaxed) == fills;
+        Ok(if is_current { load(cell) } else { self.fresh() }.config())
     }
 
     pub(crate) fn configure(&self, index: u64, config: Option<MeterConfig>, several: bool) -> Result<(), EntryError> {
         self.inside(index)?;
         let mut meter = Meter::default();
         meter.configure(config)?;
-        let _whole = self.locks.hold(several, index);
-        self.cells.at(index).store(self.fills.load(Relaxed), &meter);
+        let cell = self.at(index);
+        let _held = self.hold(cell, index, several);
+        store(cell, self.fills.load(Relaxed), &meter);
         Ok(())
     }
 
@@ -113,7 +247,13 @@ impl MeterArray {
         Meter::default().configure(config)?;
         let mut filled = self.filled.write().unwrap_or_else(PoisonError::into_inner);
         *filled = config;
-        self.fills.fetch_add(1, Relaxed);
+        let fills = self.fills.fetch_add(1, Relaxed) + 1;
+        drop(filled);
+        // Those who share the cells do not know of fills.
+        for (index, cell) in (0..).zip(self.shared.get().map_or(&[][..], PlacedCells::all)) {
+            let _held = self.hold(cell, index, true);
+            store(cell, fills, &self.fresh());
+        }
         Ok(())
     }
 
@@ -131,21 +271,21 @@ impl MeterArray {
         now_ns: u64,
         several: bool,
     ) -> Colour {
-        let Some(cell) = self.cells.get(u64::from(handle)) else { return Colour::Green };
-        let _whole = self.locks.hold(several, u64::from(handle));
-        if cell.round.load(Relaxed) != generation {
+        let Some(cell) = self.get(u64::from(handle)) else { return Colour::Green };
+        let _held = self.hold(cell, u64::from(handle), several);
+        if cell[meter_word::ROUND].load(Relaxed) != generation {
             return Colour::Green;
         }
-        let mut meter = cell.load();
+        let mut meter = load(cell);
         let colour = meter.execute(self.unit, bytes, now_ns);
-        cell.store(generation, &meter);
+        store_state(cell, &meter);
         colour
     }
 
     pub(crate) fn direct_config(&self, handle: u32, generation: u64, several: bool) -> Option<MeterConfig> {
-        let cell = self.cells.get(u64::from(handle))?;
-        let _whole = self.locks.hold(several, u64::from(handle));
-        if cell.round.load(Relaxed) == generation { cell.load().config() } else { None }
+        let cell = self.get(u64::from(handle))?;
+        let _held = self.hold(cell, u64::from(handle), several);
+        if cell[meter_word::ROUND].load(Relaxed) == generation { load(cell).config() } else { None }
     }
 
     pub(crate) fn configure_direct(
@@ -157,8 +297,9 @@ impl MeterArray {
     ) -> Result<(), EntryError> {
         let mut meter = Meter::default();
         meter.configure(config)?;
-        let _whole = self.locks.hold(several, u64::from(handle));
-        self.cells.at(u64::from(handle)).store(generation, &meter);
+        let cell = self.at(u64::from(handle));
+        let _held = self.hold(cell, u64::from(handle), several);
+        store(cell, generation, &meter);
         Ok(())
     }
 }

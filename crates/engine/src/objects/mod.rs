@@ -54,6 +54,7 @@ pub use inline_arrays::{
 pub use inline_uses::{INLINE_USE_PACKET, INLINE_USE_WRITES, InlineDependency, MAX_INLINE_USES};
 pub use ledger::LedgerChange;
 pub use meter::{Colour, Meter, MeterConfig};
+pub use metering::meter_word;
 pub use profile::GroupMember;
 pub use records::{Applied, RECORD_ACTION, RECORD_HIT, RECORD_NO_ACTION, record_places};
 pub use register_words::SharedWords;

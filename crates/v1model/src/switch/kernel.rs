@@ -144,8 +144,8 @@ impl Switch {
     /// [`Switch::publish`], all at once. All ports are slow at first: see [`Switch::set_kernel_device`].
     ///
     /// `memory` is the region that the code was loaded with, all zeros. The caller attaches the code, and gives the
-    /// switch the frames that it hands over. `waits` waits for packets that run in the kernel. Registers, and the lock
-    /// of `@atomic` blocks, lie in the region from now on, so no worker may run packets meanwhile.
+    /// switch the frames that it hands over. `waits` waits for packets that run in the kernel. Registers, meters, and the
+    /// lock of `@atomic` blocks lie in the region from now on, so no worker may run packets meanwhile.
     ///
     /// # Errors
     /// If the members of an action profile do not fit into the region: then all packets are handed over until a change
@@ -162,6 +162,16 @@ impl Switch {
     ) -> Result<(), RegionError> {
         for (register, first) in code.layout.registers() {
             if !self.objects.share_register(register, Arc::clone(&memory), first) {
+                return Err(RegionError::Shared);
+            }
+        }
+        for (meter, first) in code.layout.meters() {
+            if !self.objects.share_meter(meter, Arc::clone(&memory), first) {
+                return Err(RegionError::Shared);
+            }
+        }
+        for (table, first, count) in code.layout.direct_meters() {
+            if !self.objects.share_direct_meter(table, Arc::clone(&memory), first, count) {
                 return Err(RegionError::Shared);
             }
         }
