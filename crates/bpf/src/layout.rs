@@ -4,7 +4,7 @@
 //! scratch memory of each processor | order of hand-overs | lock | clock | gate | port states | counts by port
 //! | counts of drops and parser errors | counter arrays | tables of CRCs | registers | meters | tables
 //! | the same tables again
-//! tables: states, direct counters, records, words of the lookup, calls and groups of action profiles
+//! tables: states, direct counters, times of hits, records, words of the lookup, calls and groups of action profiles
 //! ```
 //!
 //! All offsets are in bytes; those of tables begin at the first of the two copies. A count of packets and bytes takes
@@ -107,8 +107,10 @@ pub(crate) struct FlatTable {
     /// A word that is not 0 while the search lacks entries for which there is no room. Packets that apply the table are
     /// handed over then. Tables without a search and chains do not use it.
     pub state: u32,
-    /// Counts of packets and bytes by record, for a table with a direct counter.
+    /// Counts of packets and bytes by record, for a table that records hits.
     pub counts: Option<u32>,
+    /// Times of the last hits by record in nanoseconds, for a table whose entries age.
+    pub uses: Option<u32>,
     /// The direct meters of entries, by their number in the switch. The last two words of a record are that number plus
     /// 1, or 0 if there is no room for it, and the generation of the entry.
     pub meter: Option<MeterCells>,
@@ -182,7 +184,6 @@ fn search(program: &Program, table: &Table, capacity: u32) -> Result<TableSearch
     let keys = matched_keys(table);
     let is_narrow = keys.iter().all(|key| program.width(&key.expr).is_some_and(|width| width <= 64));
     match &keys[..] {
-        _ if table.idle_timeout => Err(HandOverReason::IdleTimeout),
         [] if table.keys.is_empty() => Ok(TableSearch::None),
         // Only the pieces of a value are several prefixes.
         keys if is_narrow && has_trie(prefix_width(keys)) => {
@@ -426,13 +427,15 @@ impl RegionLayout {
             return Ok(Err(HandOverReason::TableSize));
         }
         let records = (u64::from(capacity) + 1) * u64::from(record_words);
-        let counts = if table.counter.is_some() { 2 * (u64::from(capacity) + 1) } else { 0 };
-        if (records + words as u64 + counts) * 8 + bytes.0 > u64::from(bytes.1) {
+        let counts = if table.records_hits() { 2 * (u64::from(capacity) + 1) } else { 0 };
+        let uses = if table.idle_timeout { u64::from(capacity) + 1 } else { 0 };
+        if (records + words as u64 + counts + uses) * 8 + bytes.0 > u64::from(bytes.1) {
             return Ok(Err(HandOverReason::TableSize));
         }
-        let counts = table.counter.map(|_| bytes.take(counts)).transpose()?;
+        let counts = table.records_hits().then(|| bytes.take(counts)).transpose()?;
+        let uses = table.idle_timeout.then(|| bytes.take(uses)).transpose()?;
         let (records, words) = (bytes.take(records)?, bytes.take(words as u64)?);
-        Ok(Ok(FlatTable { search, capacity, records, record_words, profile, words, state, counts, meter }))
+        Ok(Ok(FlatTable { search, capacity, records, record_words, profile, words, state, counts, uses, meter }))
     }
 
     /// Returns the size of the region in bytes.

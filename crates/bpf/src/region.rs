@@ -6,7 +6,7 @@ use engine::{CounterValue, EntryHandle};
 use ir::{CounterId, LocId, TableId};
 
 use crate::emit::{PORT_LENGTH_SHIFT, PORT_RECEIVES};
-use crate::layout::{ORDERED_QUEUES, RegionLayout};
+use crate::layout::{FlatTable, ORDERED_QUEUES, RegionLayout};
 
 /// The state of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,7 +136,23 @@ pub trait CountSink {
     /// Packets that an element of a counter array counted.
     fn counted(&mut self, _counter: CounterId, _index: u32, _count: CounterValue) {}
     /// Packets that hit an entry.
-    fn hit(&mut self, _table: TableId, _entry: EntryHandle, _count: CounterValue) {}
+    fn hit(&mut self, _table: TableId, _entry: EntryHandle, _hits: EntryHits) {}
+}
+
+/// Hits of an entry.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EntryHits {
+    /// Their number, and their bytes.
+    pub count: CounterValue,
+    /// Time of the last one in nanoseconds since the start of the run, if the entries of the table age; else 0.
+    pub last_ns: u64,
+}
+
+/// Takes the hits of the entry with a record, if there are any. `base` is the offset of the copy in bytes.
+pub(crate) fn take_hits(region: &[AtomicU64], table: &FlatTable, base: u32, record: u32) -> Option<EntryHits> {
+    let count = take_pair(region, table.counts? + base, record)?;
+    let last_ns = table.uses.map_or(0, |uses| load(region, (uses + base) / 8 + record));
+    Some(EntryHits { count, last_ns })
 }
 
 /// Takes all counts but the hits of entries out of a region.

@@ -36,6 +36,8 @@ pub(crate) struct Usage {
     pub has_atomic: bool,
     /// Whether a time is read.
     pub reads_time: bool,
+    /// Whether meters or aging entries need a time.
+    pub reads_nanoseconds: bool,
     /// Whether a header of the packet becomes valid or invalid after the parser, be it emitted or not.
     pub changes_validity: bool,
     /// Whether every packet leaves with the headers that it came with.
@@ -61,7 +63,9 @@ impl Usage {
             }
         }
         usage.copies(pipeline);
-        usage.reads_time |= !usage.meters.is_empty();
+        let ages = usage.tables.iter().any(|table| program.tables[*table].idle_timeout);
+        usage.reads_nanoseconds = ages || !usage.meters.is_empty();
+        usage.reads_time |= usage.reads_nanoseconds;
         usage.changed_by_deparser = changed_by_deparser(program, pipeline);
         usage.headers_of_packets(program, pipeline);
         usage

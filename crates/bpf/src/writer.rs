@@ -27,7 +27,7 @@ use ir::{ProfileId, Program, TableId};
 use tables::flat::{PrefixWriter, RuleWriter};
 
 use crate::layout::{FlatTable, GATE_OPEN, RegionLayout, TableSearch, chain};
-use crate::region::{CountSink, load, store, take_counts, take_pair};
+use crate::region::{CountSink, load, store, take_counts, take_hits};
 use crate::split::words_of;
 use key::{WrittenKey, key};
 use profile::{CopiedProfile, MAX_RETRIES, Numbers, ProfileView};
@@ -284,10 +284,10 @@ impl RegionWriter {
         take_counts(&self.layout, region, sink);
         for (number, copy) in (0..).zip(&self.copies) {
             for (id, table) in &copy.tables {
-                let Some(counts) = self.layout.tables[id].counts else { continue };
-                for entry in table.entries.values() {
-                    let count = take_pair(region, counts + number * self.layout.copy_bytes, entry.record);
-                    count.into_iter().for_each(|count| sink.hit(*id, entry.handle, count));
+                let layout = &self.layout.tables[id];
+                for entry in table.entries.values().filter(|_| layout.counts.is_some()) {
+                    let hits = take_hits(region, layout, number * self.layout.copy_bytes, entry.record);
+                    hits.into_iter().for_each(|hits| sink.hit(*id, entry.handle, hits));
                 }
             }
         }
@@ -429,10 +429,8 @@ impl<'r> TableView<'r> {
             }
             _ => {}
         }
-        if let Some(counts) = self.layout.counts
-            && let Some(count) = take_pair(self.region, counts + self.base, entry.record)
-        {
-            sink.hit(self.id, entry.handle, count);
+        if let Some(hits) = take_hits(self.region, self.layout, self.base, entry.record) {
+            sink.hit(self.id, entry.handle, hits);
         }
         table.records.free(entry.record);
         table.has_freed = true;

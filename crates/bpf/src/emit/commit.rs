@@ -198,6 +198,15 @@ impl Emitter<'_> {
             self.load_word(R1, word);
             self.jump_if(Cond::Eq, R1, 0, is_none);
             self.jump_if_number(Cond::Gt, R1, layout.capacity.into(), is_none);
+            if let Some(uses) = layout.uses {
+                // Whoever sees the count sees the time, too.
+                self.load_table_address(R2, uses);
+                self.mov(R3, R1);
+                self.alu(Alu::Lsh, R3, 3);
+                self.alu(Alu::Add, R2, R3);
+                self.load_word(R0, ScratchWord::TIME_NS);
+                self.push(Instruction::Store(AccessSize::B8, R2, 0, R0));
+            }
             self.load_table_address(R2, first);
             self.add_packet_at(R1);
             self.bind(is_none);

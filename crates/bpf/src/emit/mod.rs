@@ -281,7 +281,7 @@ impl<'p> Emitter<'p> {
         // The process has another clock than the kernel, in a namespace of its own.
         self.jump_if(Cond::Lt, R2, R1, self.slow);
         self.alu(Alu::Sub, R2, R1);
-        if !self.usage.meters.is_empty() {
+        if self.usage.reads_nanoseconds {
             self.store_word(ScratchWord::TIME_NS, R2);
         }
         self.alu(Alu::Div, R2, 1000);

@@ -35,7 +35,7 @@ impl ScratchWord {
     pub const SENT_LENGTH: ScratchWord = ScratchWord(9);
     /// 1 while the packet has the lock of `@atomic` sections.
     pub const HAS_LOCK: ScratchWord = ScratchWord(10);
-    /// The time of arrival in nanoseconds, if the program has meters.
+    /// The time of arrival in nanoseconds, if the program has meters or aging entries.
     pub const TIME_NS: ScratchWord = ScratchWord(11);
     const FIRST: u32 = 12;
 

@@ -8,8 +8,8 @@ use bpf::asm::MapRef;
 use bpf::machine::{self, Environment};
 use bpf::{KernelOptions, PortState, RegionError, RegionLayout};
 use engine::{CounterValue, TableEntry};
-use ir::KeyValue;
-use switch::{DropReason, PortId, SwitchControl, Time};
+use ir::{KeyValue, Program};
+use switch::{Device, DropReason, Notification, PortId, SwitchControl, Time};
 use v1model::{Config, Switch};
 
 use crate::rig::{CPUS, links, wait_for_packet};
@@ -27,10 +27,13 @@ type Outcome = Result<Option<u32>, ()>;
 
 impl Beside {
     fn new() -> Beside {
-        let program = crate::rig::program("examples/router/router.p4");
+        Beside::of(&crate::rig::program("examples/router/router.p4"))
+    }
+
+    fn of(program: &Arc<Program>) -> Beside {
         let mut switch = Switch::new(program.clone(), Config::with_ports(8)).expect("a switch");
-        let pipeline = v1model::kernel_pipeline(&program).expect("a v1model program");
-        let code = bpf::compile(&program, &pipeline, KernelOptions { cpus: CPUS, ports: 8 }).expect("it is small");
+        let pipeline = v1model::kernel_pipeline(program).expect("a v1model program");
+        let code = bpf::compile(program, &pipeline, KernelOptions { cpus: CPUS, ports: 8 }).expect("it is small");
         let region: Vec<AtomicU64> = (0..code.layout.bytes() / 8).map(|_| AtomicU64::new(0)).collect();
         let region = Arc::new(region);
         switch.attach_kernel(&code, region.clone(), wait_for_packet).expect("the entries fit");
@@ -44,9 +47,14 @@ impl Beside {
 
     /// Runs a packet to 10.0.0.1 in the machine.
     fn packet(&self) -> Outcome {
+        self.run(crate::router::packet_to([10, 0, 0, 1]), 0)
+    }
+
+    /// Runs a packet in the machine at a time of the kernel's clock.
+    fn run(&self, mut packet: Vec<u8>, time_ns: u64) -> Outcome {
         let environment =
-            Environment { links: links(0), region: &self.region, devices: 64, sockets: 1, cpu: 0, time_ns: 0 };
-        let outcome = machine::run(&self.code, &mut crate::router::packet_to([10, 0, 0, 1]), environment);
+            Environment { links: links(0), region: &self.region, devices: 64, sockets: 1, cpu: 0, time_ns };
+        let outcome = machine::run(&self.code, &mut packet, environment);
         match outcome.expect("no fault").redirect {
             None => Ok(None),
             Some((MapRef::Devices, device)) => Ok(Some(device - 10)),
@@ -189,4 +197,76 @@ fn a_packet_that_does_not_finish_closes_the_gate_until_the_next_look() {
     beside.switch.set_kernel_device(PortId(4), device);
     beside.switch.publish();
     assert_eq!((beside.packet(), beside.switch.kernel_failure()), (Ok(Some(4)), None));
+}
+
+/// A learning switch: entries age.
+const AGING: &str = r#"
+#include <core.p4>
+#include <v1model.p4>
+header h_t { bit<8> cell; bit<120> rest; }
+struct headers { h_t h; }
+struct metadata { }
+parser P(packet_in packet, out headers hdr, inout metadata meta, inout standard_metadata_t std) {
+    state start { packet.extract(hdr.h); transition accept; }
+}
+control V(inout headers hdr, inout metadata meta) { apply { } }
+control C(inout headers hdr, inout metadata meta) { apply { } }
+control I(inout headers hdr, inout metadata meta, inout standard_metadata_t std) {
+    action send() { std.egress_spec = 1; }
+    action drop() { mark_to_drop(std); }
+    table cells {
+        key = { hdr.h.cell: exact; }
+        actions = { send; drop; }
+        default_action = drop();
+        support_timeout = true;
+    }
+    apply { cells.apply(); }
+}
+control E(inout headers hdr, inout metadata meta, inout standard_metadata_t std) { apply { } }
+control D(packet_out packet, in headers hdr) { apply { packet.emit(hdr.h); } }
+V1Switch(P(), V(), I(), E(), C(), D()) main;
+"#;
+
+#[test]
+fn a_hit_in_the_kernel_keeps_an_entry_alive() {
+    const ORIGIN_NS: u64 = 5_000_000_000;
+    let program = crate::rig::compile_text(AGING, None).expect("a valid program");
+    let mut beside = Beside::of(&program);
+    beside.switch.set_kernel_clock(ORIGIN_NS);
+    let table = program.table_named("I.cells").expect("a table");
+    let key = |cell: u8| vec![KeyValue::Exact(Bits::new(cell.into(), 8))];
+    let send = program.tables[table].actions[0].action;
+    for cell in 0..3 {
+        let entry = TableEntry { idle_timeout_ns: 2_000_000_000, ..TableEntry::new(key(cell), 0, send, Vec::new()) };
+        beside.switch.objects_mut().insert(table, entry).expect("there is room");
+    }
+    beside.switch.publish();
+    let mut reported = Vec::new();
+    for second in 0..9 {
+        let packet = |cell: u8| [[cell; 1].as_slice(), &[0; 60]].concat();
+        let time_ns = ORIGIN_NS + second * 1_000_000_000;
+        assert_eq!(beside.run(packet(7), time_ns), Ok(None), "a miss");
+        assert_eq!(beside.run(packet(1), time_ns), Ok(Some(1)));
+        if second <= 4 {
+            assert_eq!(beside.run(packet(2), time_ns), Ok(Some(1)));
+        }
+        beside.switch.step(Time::from_ms(second * 1_000 + 1), &mut Vec::new(), &mut Vec::new());
+        for notification in beside.switch.take_notifications() {
+            let Notification::IdleTimeout { entry, .. } = notification else { panic!("{notification:?}") };
+            let KeyValue::Exact(cell) = &entry.keys[0] else { panic!("{entry:?}") };
+            reported.push((second, cell.low_u64()));
+        }
+        if second == 5 {
+            // The entry comes back without a hit: those before do not count for it.
+            beside.switch.objects_mut().delete(table, &key(2), 0).expect("it is there");
+            let entry = TableEntry { idle_timeout_ns: 3_000_000_000, ..TableEntry::new(key(2), 0, send, Vec::new()) };
+            beside.switch.objects_mut().insert(table, entry).expect("there is room");
+            beside.switch.publish();
+        }
+    }
+    assert_eq!(reported, [(2, 0), (4, 0), (6, 0), (8, 0), (8, 2)]);
+    let last_hit = |cell: u8| {
+        beside.switch.objects().get(table, &key(cell), 0).expect("it is there").last_hit_ns
+    };
+    assert_eq!(last_hit(1), 8_000_000_000);
 }

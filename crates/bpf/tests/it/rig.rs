@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bpf::asm::{Links, MapRef};
 use bpf::machine::{self, Environment, MachineFault, RunOutcome};
-use bpf::{CountSink, KernelCode, KernelOptions, PortState, RegionCounts, RegionError, RegionWriter};
+use bpf::{CountSink, EntryHits, KernelCode, KernelOptions, PortState, RegionCounts, RegionError, RegionWriter};
 use compiler::Source;
-use engine::{CounterValue, EntryHandle, Objects};
+use engine::{EntryHandle, Objects};
 use ir::{Program, TableId};
 use switch::{Device, DropReason, Frame, Time};
 use v1model::{Config, Executor, Switch, V1Model};
@@ -72,8 +72,8 @@ impl Ways {
 pub struct Hits(pub BTreeMap<(u32, u32), u64>);
 
 impl CountSink for Hits {
-    fn hit(&mut self, _: TableId, entry: EntryHandle, count: CounterValue) {
-        *self.0.entry((entry.number, entry.generation)).or_default() += count.packets;
+    fn hit(&mut self, _: TableId, entry: EntryHandle, hits: EntryHits) {
+        *self.0.entry((entry.number, entry.generation)).or_default() += hits.count.packets;
     }
 }
 

@@ -86,13 +86,14 @@ impl Objects {
         }
     }
 
-    /// Adds hits that were counted elsewhere to the direct counter of an entry. They are ignored if it was removed.
-    pub fn add_hits(&mut self, table: TableId, entry: EntryHandle, more: CounterValue) {
+    /// Adds hits that were counted elsewhere to those of an entry, the last of them at this time. They are ignored if
+    /// the entry was removed.
+    pub fn add_hits(&mut self, table: TableId, entry: EntryHandle, more: CounterValue, last_ns: u64) {
         let (state, handle) = (&self.control().tables[table], Handle(entry.number));
         if state.entries.has(handle) && state.entries.generation(handle) == entry.generation {
             let generation = u64::from(entry.generation);
-            let counted = self.tally.hits(table, handle, generation).map(|(counter, _)| counter).unwrap_or_default();
-            self.tally.set_hits(table, handle, generation, counted.plus(more));
+            let (counted, before_ns) = self.tally.hits(table, handle, generation).unwrap_or_default();
+            self.tally.restore_hits(table, handle, generation, (counted.plus(more), before_ns.max(last_ns)));
         }
     }
 }

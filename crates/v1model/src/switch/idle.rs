@@ -51,6 +51,7 @@ impl Switch {
         if self.idle.next.is_none_or(|next| next > now) {
             return;
         }
+        self.collect_counts();
         let mut reported = HashMap::new();
         let mut any_ages = false;
         for table in self.idle.tables.clone() {

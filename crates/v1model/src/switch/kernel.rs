@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use bpf::{CountSink, KernelCode, PortState, RegionError, RegionWriter, WaitForPacket};
+use bpf::{CountSink, EntryHits, KernelCode, PortState, RegionError, RegionWriter, WaitForPacket};
 use engine::{CounterValue, EntryHandle, MayWait, Objects};
 use ir::{CounterId, LocId, Program, TableId};
 use switch::{DropReason, Drops, PRIORITIES, PortId, Ports, Registry};
@@ -117,8 +117,8 @@ impl CountSink for Collector<'_> {
         self.objects.add_to_counter(counter, index.into(), count);
     }
 
-    fn hit(&mut self, table: TableId, entry: EntryHandle, count: CounterValue) {
-        self.objects.add_hits(table, entry, count);
+    fn hit(&mut self, table: TableId, entry: EntryHandle, hits: EntryHits) {
+        self.objects.add_hits(table, entry, hits.count, hits.last_ns);
     }
 }
 
@@ -287,7 +287,9 @@ impl Switch {
         let result =
             link.writer.update((*memory).as_ref(), &self.program, &self.objects, changes, &mut HitList(&mut hits));
         link.failure = result.err().or_else(|| full_table(&link.writer, &self.program));
-        hits.into_iter().for_each(|(table, entry, count)| self.objects.add_hits(table, entry, count));
+        for (table, entry, EntryHits { count, last_ns }) in hits {
+            self.objects.add_hits(table, entry, count, last_ns);
+        }
     }
 
     /// Adds what packets in the kernel have counted since the last call to the counts of the switch.
@@ -332,10 +334,10 @@ impl Switch {
 }
 
 /// Notes the hits of entries while the objects are read.
-struct HitList<'h>(&'h mut Vec<(TableId, EntryHandle, CounterValue)>);
+struct HitList<'h>(&'h mut Vec<(TableId, EntryHandle, EntryHits)>);
 
 impl CountSink for HitList<'_> {
-    fn hit(&mut self, table: TableId, entry: EntryHandle, count: CounterValue) {
-        self.0.push((table, entry, count));
+    fn hit(&mut self, table: TableId, entry: EntryHandle, hits: EntryHits) {
+        self.0.push((table, entry, hits));
     }
 }
