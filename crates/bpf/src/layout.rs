@@ -4,7 +4,8 @@
 //! scratch memory of each processor | order of hand-overs | lock | clock | gate | port states | counts by port
 //! | counts of drops and parser errors | counter arrays | tables of CRCs | registers | meters | tables
 //! | the same tables again
-//! tables: states, direct counters, times of hits, records, words of the lookup, calls and groups of action profiles
+//! tables: states, direct counters, times of hits, records, words of the lookup, calls and groups of action profiles,
+//! value sets
 //! ```
 //!
 //! All offsets are in bytes; those of tables begin at the first of the two copies. A count of packets and bytes takes
@@ -14,12 +15,16 @@
 //! copy. While the bit is not set, all packets are handed over.
 
 mod profile;
+mod value_set;
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use engine::meter_word;
-use ir::{CounterId, Entry, Key, KeyValue, LocId, MatchKind, MeterId, ProfileId, Program, RegisterId, Table, TableId};
+use ir::{
+    CounterId, Entry, Key, KeyValue, LocId, MatchKind, MeterId, ProfileId, Program, RegisterId, Table, TableId,
+    ValueSetId,
+};
 use tables::flat::{FlatExact, FlatPrefixes, FlatRules, RuleElement};
 
 use crate::KernelOptions;
@@ -27,6 +32,7 @@ use crate::emit::{CRC_TABLE_WORDS, Crc, HandOverReason};
 use crate::split::pieces;
 use crate::usage::Usage;
 pub(crate) use profile::{FlatGroups, FlatProfile, GROUP, NO_BLOCK};
+pub(crate) use value_set::{FlatSet, MAX_MEMBERS, TOO_MANY, set_keys};
 
 /// Granularity of the region's size in bytes.
 pub const PAGE_BYTES: u32 = 4096;
@@ -159,6 +165,7 @@ pub struct RegionLayout {
     pub(crate) meters: BTreeMap<MeterId, MeterCells>,
     pub(crate) tables: BTreeMap<TableId, FlatTable>,
     pub(crate) profiles: BTreeMap<ProfileId, FlatProfile>,
+    pub(crate) value_sets: BTreeMap<ValueSetId, FlatSet>,
     /// Tables that are not in the region.
     pub(crate) refused: BTreeMap<TableId, HandOverReason>,
     /// The first copy of the tables.
@@ -347,6 +354,10 @@ impl RegionLayout {
                 profiles.insert(id, layout);
             }
         }
+        let mut value_sets = BTreeMap::new();
+        for id in program.value_sets.keys() {
+            value_sets.extend(FlatSet::new(program, usage, id, &mut bytes)?.map(|layout| (id, layout)));
+        }
         for (state, id) in (states..).step_by(8).zip(&usage.tables) {
             // The default actions of a profile's tables have the numbers from 1 on.
             let default = |profile| 1 + profile::tables_of(program, usage, profile).take_while(|of| of != id).count();
@@ -392,6 +403,7 @@ impl RegionLayout {
             meters,
             tables,
             profiles,
+            value_sets,
             refused,
             tables_begin,
             copy_bytes,

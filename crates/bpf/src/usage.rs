@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use engine::Step;
 use ir::{
     Body, BodyId, Expr, HashInput, HeaderId, HeaderRef, LValue, Match, MeterId, Op, Program, RegisterId, SlotId,
-    TableId, Terminator,
+    TableId, Terminator, ValueSetId,
 };
 
 use crate::KernelPipeline;
@@ -26,6 +26,8 @@ pub(crate) struct Usage {
     pub meters: BTreeSet<MeterId>,
     /// CRCs that are computed.
     pub crcs: BTreeSet<Crc>,
+    /// Value sets that are matched.
+    pub value_sets: BTreeSet<ValueSetId>,
     /// Tables that are applied.
     pub tables: BTreeSet<TableId>,
     /// Bodies that are run, those of actions included.
@@ -130,7 +132,8 @@ impl Usage {
 
     fn one_match(&mut self, one: &Match) {
         match one {
-            Match::Any | Match::ValueSet(_) => {}
+            Match::Any => {}
+            Match::ValueSet(set) => _ = self.value_sets.insert(*set),
             Match::Value(value) => self.expr(value),
             Match::Mask(a, b) | Match::Range(a, b) | Match::RangeSigned(a, b) => {
                 self.expr(a);

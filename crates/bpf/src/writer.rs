@@ -18,6 +18,7 @@
 
 mod key;
 mod profile;
+mod value_set;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering, fence};
@@ -31,6 +32,7 @@ use crate::region::{CountSink, load, store, take_counts, take_hits};
 use crate::split::words_of;
 use key::{WrittenKey, key};
 use profile::{CopiedProfile, MAX_RETRIES, Numbers, ProfileView};
+use value_set::write_set;
 
 /// The tables of a region cannot be brought up to date.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -185,6 +187,7 @@ impl RegionWriter {
             all.extend(objects.members(*id).map(|(member, _)| ChangedEntry::Member(*id, member)));
             all.extend(objects.groups(*id).map(|(group, ..)| ChangedEntry::Group(*id, group)));
         }
+        all.extend(self.layout.value_sets.keys().map(|id| ChangedEntry::ValueSet(*id)));
         for (id, table) in &self.layout.tables {
             all.insert(ChangedEntry::Default(*id));
             if table.search == TableSearch::Chain {
@@ -361,12 +364,18 @@ impl RegionWriter {
             store(region, state / 8, (!table.missing.is_empty()).into());
         }
         for change in missed.iter() {
-            if let ChangedEntry::Default(id) = change
-                && self.layout.tables.contains_key(id)
-            {
-                let profile = self.layout.tables[id].profile.map(|(id, number)| (profile_view(id), number));
-                let call = objects.default_action(*id);
-                table_view(*id).write_default(program, call, profile).ok_or_else(|| full(program, *id))?;
+            match change {
+                ChangedEntry::Default(id) if self.layout.tables.contains_key(id) => {
+                    let profile = self.layout.tables[id].profile.map(|(id, number)| (profile_view(id), number));
+                    let call = objects.default_action(*id);
+                    table_view(*id).write_default(program, call, profile).ok_or_else(|| full(program, *id))?;
+                }
+                ChangedEntry::ValueSet(id) => {
+                    if let Some(layout) = self.layout.value_sets.get(id) {
+                        write_set(region, (layout, base), &program.value_sets[*id], objects.value_set(*id));
+                    }
+                }
+                _ => {}
             }
         }
         missed.clear();

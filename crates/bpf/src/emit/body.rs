@@ -243,6 +243,7 @@ impl<'p> Emitter<'p> {
     fn case_problem(&self, matches: &[Match]) -> Option<HandOverReason> {
         matches.iter().find_map(|one| match one {
             Match::Any => None,
+            Match::ValueSet(set) if self.layout.value_sets.contains_key(set) => None,
             Match::ValueSet(_) => Some(HandOverReason::ValueSet),
             Match::Value(value) => self.expr_problem(value),
             Match::Mask(a, b) | Match::Range(a, b) | Match::RangeSigned(a, b) => {
@@ -253,7 +254,13 @@ impl<'p> Emitter<'p> {
 
     /// Emits the comparisons of a case, which jump to `others` if it does not match. Returns whether it always matches.
     fn case(&mut self, matches: &[Match], words: &[ScratchWord], widths: &[u32], others: Label) -> bool {
-        for ((one, word), width) in matches.iter().zip(words).zip(widths) {
+        let mut keys = words.iter().zip(widths);
+        for one in matches {
+            if let Match::ValueSet(set) = one {
+                self.search_value_set(*set, &mut keys.by_ref().map(|(word, _)| *word), others);
+                continue;
+            }
+            let Some((word, width)) = keys.next() else { continue };
             match one {
                 Match::Any | Match::ValueSet(_) => {}
                 Match::Value(Expr::Const(value)) => {

@@ -25,6 +25,7 @@ mod register;
 mod rules;
 mod scratch;
 mod table;
+mod value_set;
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -155,12 +155,17 @@ impl Splitter<'_> {
     }
 
     fn case(&self, keys: &[Expr], case: &SelectCase) -> SelectCase {
-        let value_set = case.matches.iter().find(|one| matches!(one, Match::ValueSet(_)));
-        let matches = match value_set {
-            // It covers several keys, and is handed over.
-            Some(value_set) => vec![value_set.clone()],
-            None => case.matches.iter().zip(keys).flat_map(|(one, key)| self.one_match(one, key)).collect(),
-        };
+        let mut keys = keys.iter();
+        let mut matches = Vec::new();
+        for one in &case.matches {
+            if let Match::ValueSet(set) = one {
+                // It covers a key for each of its fields.
+                keys.by_ref().take(self.program.value_sets[*set].fields.len()).for_each(drop);
+                matches.push(one.clone());
+            } else if let Some(key) = keys.next() {
+                matches.extend(self.one_match(one, key));
+            }
+        }
         SelectCase { matches, target: case.target }
     }
 

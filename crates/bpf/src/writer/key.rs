@@ -40,7 +40,7 @@ pub(super) fn key(layout: &FlatTable, table: &Table, entry: &TableEntry) -> Opti
 }
 
 /// Returns the pairs of a rule that match what a value matches, one for each piece of the key.
-fn pairs(key: &Key, value: &KeyValue) -> impl Iterator<Item = [u64; 2]> {
+pub(super) fn pairs(key: &Key, value: &KeyValue) -> impl Iterator<Item = [u64; 2]> {
     pieces(key.width).map(move |piece| pair(key, &split_value(value, key, piece), piece.width))
 }
 

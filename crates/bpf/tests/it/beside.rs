@@ -265,8 +265,6 @@ fn a_hit_in_the_kernel_keeps_an_entry_alive() {
         }
     }
     assert_eq!(reported, [(2, 0), (4, 0), (6, 0), (8, 0), (8, 2)]);
-    let last_hit = |cell: u8| {
-        beside.switch.objects().get(table, &key(cell), 0).expect("it is there").last_hit_ns
-    };
+    let last_hit = |cell: u8| beside.switch.objects().get(table, &key(cell), 0).expect("it is there").last_hit_ns;
     assert_eq!(last_hit(1), 8_000_000_000);
 }

@@ -20,5 +20,6 @@ mod router;
 mod rules;
 mod stacks;
 mod state;
+mod value_sets;
 mod wide;
 mod writer;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use ir::{CounterId, ProfileId, TableId};
+use ir::{CounterId, ProfileId, TableId, ValueSetId};
 
 use super::control::ControlChange;
 use super::{CounterValue, EntryHandle, Objects, TableEntry, ViewRole};
@@ -15,6 +15,8 @@ pub enum ChangedEntry {
     Default(TableId),
     /// The entry with this number was added, replaced or removed.
     Entry(TableId, u32),
+    /// Members were added to a value set, or removed.
+    ValueSet(ValueSetId),
     /// The member with this id was added, modified or removed.
     Member(ProfileId, u32),
     /// The group with this id was added, modified or removed.
@@ -58,6 +60,9 @@ impl Objects {
             ControlChange::InsertGroup(profile, id, ..)
             | ControlChange::ModifyGroup(profile, id, _)
             | ControlChange::DeleteGroup(profile, id) => _ = changes.insert(ChangedEntry::Group(*profile, *id)),
+            ControlChange::AddToSet(set, _) | ControlChange::TakeFromSet(set, _) | ControlChange::ClearSet(set) => {
+                changes.insert(ChangedEntry::ValueSet(*set));
+            }
             ControlChange::Port(port, _) if !writer.latest().profiles.is_empty() => {
                 changes.insert(ChangedEntry::Port(*port));
             }
