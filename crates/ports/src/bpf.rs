@@ -46,6 +46,8 @@ pub(crate) enum StackSide {
 /// The map types used here.
 #[derive(Clone, Copy)]
 pub(crate) enum MapKind {
+    /// Values by key (`BPF_MAP_TYPE_HASH`).
+    Hash = 1,
     /// Values by index.
     Array = 2,
     /// Numbers or bytes by index, one copy per processor, so that counting takes no lock.
@@ -233,6 +235,11 @@ impl<const V: usize> BytesMap<4, V> {
 }
 
 impl<const K: usize, const V: usize> BytesMap<K, V> {
+    /// Creates a hash table for at most this number of entries.
+    pub(crate) fn hash(entries: u32) -> io::Result<Self> {
+        create(MapKind::Hash, K as u32, V as u32, entries, 0).map(Self)
+    }
+
     /// Creates a trie of prefixes for at most this number of entries. A key is the prefix's length in bits, a `u32` in
     /// the machine's byte order, and then the address, the most significant byte first.
     pub(crate) fn prefix_trie(entries: u32) -> io::Result<Self> {

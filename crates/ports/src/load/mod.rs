@@ -12,6 +12,7 @@
 //!   [`measure_latency`] measures single frames at a light load.
 //! - [`RedirectOnly`] and [`HandWrittenRouter`] forward at XDP, as baselines: the first shows the cost of the path, the
 //!   second that of a router as programmers write it with the kernel's own tables.
+//! - [`MapLookups`] looks up keys in the kernel's own maps, as a baseline for tables.
 //! - [`Link`] reports whether an interface can carry frames, and their maximum [`payload_len`].
 //!
 //! `Flood`, `Sink` and the forwarders need root (CAP_NET_ADMIN and CAP_BPF). Like ports, they leave no state behind.
@@ -19,6 +20,7 @@
 mod flood;
 mod latency;
 mod link;
+mod map_lookups;
 mod pace;
 mod rate_search;
 mod sink;
@@ -30,6 +32,7 @@ pub use crate::interface::payload_len;
 pub use flood::{Flood, FrameMix, FrameVariety, Vary};
 pub use latency::{LATENCY_RATE_PPS, measure_latency};
 pub use link::Link;
+pub use map_lookups::{LookupMap, MapLookups, lookup_key};
 pub use pace::Pace;
 pub use sink::{Arrived, Sink};
 pub use throughput::{LoadError, LoadPath, LoadTrial, ThroughputTest, best_trial};
