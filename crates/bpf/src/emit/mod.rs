@@ -248,7 +248,7 @@ impl<'p> Emitter<'p> {
         }
         self.enter_epoch();
         self.hand_over_from_closed_ports();
-        self.hand_over_partial_checksums();
+        self.complete_checksum();
         self.hand_over_overtaking();
         for word in self.scratch.cleared() {
             self.store_imm(word, 0);

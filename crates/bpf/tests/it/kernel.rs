@@ -25,6 +25,11 @@ impl InKernel {
     /// # Panics
     /// If the verifier refuses the code.
     pub fn load(rig: &Rig, ports: u32) -> io::Result<InKernel> {
+        InKernel::load_for(rig, ports, false)
+    }
+
+    /// Does the same for ports that may have local senders.
+    pub fn load_for(rig: &Rig, ports: u32, has_local_senders: bool) -> io::Result<InKernel> {
         let region = KernelRegion::new(rig.compiled.layout.bytes())?;
         for (to, from) in region.words().iter().zip(rig.region.iter()) {
             to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
@@ -40,7 +45,7 @@ impl InKernel {
                 devices: devices.descriptor(),
                 sockets: sockets.descriptor(),
                 port,
-                has_local_senders: false,
+                has_local_senders,
             };
             let code = rig.compiled.encode(&links, true).expect("code");
             match KernelProgram::load(&code) {
