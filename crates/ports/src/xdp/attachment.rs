@@ -63,6 +63,11 @@ impl XdpAttachment {
         self.has_local_senders
     }
 
+    /// Says that all senders finish their frames: checksums are complete, and VLAN tags are in the frame.
+    pub fn expect_finished_frames(&mut self) {
+        self.has_local_senders = false;
+    }
+
     /// Whether the port's own program puts VLAN tags that were stripped (VLAN offload) back into frames. Programs
     /// loaded by [`load`](Self::load) do so only if `is_gpl`.
     pub fn restores_tags(&self) -> bool {

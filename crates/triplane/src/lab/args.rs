@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueHint};
 
+use crate::kernel::KernelMode;
 use crate::memory::args::MemoryServeArgs;
 
 pub const AFTER_HELP: &str = "\
@@ -137,6 +138,10 @@ pub struct LiveArgs {
     /// Use the interpreter instead of machine code.
     #[arg(long)]
     pub interpret: bool,
+    /// Run the programs of the switches in the kernel, at the ports whose links have no rate, delay or errors; by default,
+    /// `kernel` in the topology says which switches do.
+    #[arg(long, value_name = "MODE")]
+    pub kernel: Option<KernelMode>,
     /// Run every switch in its own process, so that a crash does not affect the others.
     #[arg(long)]
     pub isolate: bool,

@@ -6,6 +6,7 @@
 
 pub mod args;
 mod int;
+mod kernel_plan;
 mod link_counts;
 mod live;
 mod members;
@@ -29,6 +30,7 @@ mod tables;
 mod timeline;
 mod timeline_svg;
 mod tiny;
+mod wanted;
 mod windows;
 mod writes;
 

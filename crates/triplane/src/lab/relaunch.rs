@@ -3,6 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
+use clap::ValueEnum;
 use lab_live::{ProcessArguments, ProcessRole};
 
 use super::args::{LiveArgs, RunArgs};
@@ -28,7 +29,7 @@ impl ChildArguments {
 
     /// Appends the options of the network and its file.
     fn append_network(&self, words: &mut Vec<OsString>) {
-        let LiveArgs { topology, seed, interpret, isolate, p4runtime } = &self.live;
+        let LiveArgs { topology, seed, interpret, kernel, isolate, p4runtime } = &self.live;
         if let Some(seed) = seed {
             words.push(option("--seed", &seed.to_string()));
         }
@@ -39,6 +40,9 @@ impl ChildArguments {
         words.extend(topology.define.iter().map(|define| option("--define", define)));
         if *interpret {
             words.push("--interpret".into());
+        }
+        if let Some(mode) = kernel.and_then(|mode| mode.to_possible_value()) {
+            words.push(option("--kernel", mode.get_name()));
         }
         if *isolate {
             words.push("--isolate".into());

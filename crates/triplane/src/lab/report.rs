@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use switch::DropReason;
 
 use super::network::Network;
-use super::{int, link_counts, minions, windows};
+use super::{int, kernel_plan, link_counts, minions, windows};
 use crate::output::{aligned, duration, grouped, three_digits};
 use crate::tiny_counts::TinyCounts;
 
@@ -174,6 +174,7 @@ pub fn status(name: &str, status: &Value) -> String {
         about.extend(switch["p4runtime"].as_object().map(|served| {
             format!("P4Runtime on {}, device {}", text(&served["address"]), number(&served["device_id"]))
         }));
+        about.extend(kernel_share(&switch["kernel"]));
         about.extend(switch["why"].as_str().map(str::to_owned));
         if !about.is_empty() {
             notes.push_str(&format!("{}  {}\n", text(&switch["name"]), about.join(", ")));
@@ -201,6 +202,13 @@ pub fn status(name: &str, status: &Value) -> String {
                 drops.push_str(&format!("{}:{} cannot be used: {failure}\n", text(&switch["name"]), port["port"]));
             }
         }
+        let crowded = number(&switch["kernel"]["crowded"]);
+        if crowded > 0 {
+            let (name, crowded) = (text(&switch["name"]), grouped(crowded));
+            drops.push_str(&format!(
+                "{name}  {crowded} were dropped on receive: the switch was behind with their flows\n"
+            ));
+        }
         for line in drop_lines(&switch["counters"]) {
             drops.push_str(&format!("{}  {line}\n", text(&switch["name"])));
         }
@@ -220,6 +228,33 @@ pub fn status(name: &str, status: &Value) -> String {
         all.push_str(&format!("\n{part}"));
     }
     format!("{all}\n{}", hosts.concat())
+}
+
+/// Returns the notes of a network that is up about programs in the kernel. Switches with the same note share it.
+pub fn kernel_notes(status: &Value) -> Vec<String> {
+    let mut notes: Vec<(String, Vec<&str>)> = Vec::new();
+    for switch in status["switches"].as_array().into_iter().flatten() {
+        let name = switch["name"].as_str().unwrap_or_default();
+        for note in switch["kernel"]["notes"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+            match notes.iter_mut().find(|(known, _)| known == note) {
+                Some((_, names)) => names.push(name),
+                None => notes.push((note.to_owned(), vec![name])),
+            }
+        }
+    }
+    notes.into_iter().map(|(note, names)| format!("{}: {note}", names.join(", "))).collect()
+}
+
+/// Formats the shares of a switch's packets that the kernel and the switch processed; `None` if it has no kernel ports.
+fn kernel_share(kernel: &Value) -> Option<String> {
+    let ports: Vec<u32> = serde_json::from_value(kernel["ports"].clone()).ok()?;
+    if ports.is_empty() {
+        return None;
+    }
+    let number = |key: &str| kernel[key].as_u64().unwrap_or(0);
+    let (in_kernel, by_switch) = (number("packets"), number("switch_packets"));
+    let share = crate::kernel::share_text(in_kernel, by_switch);
+    Some(format!("{share} ({} in the kernel)", kernel_plan::numbers(&ports)))
 }
 
 /// Formats the stores of a live network and their operator.
