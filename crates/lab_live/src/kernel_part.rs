@@ -38,6 +38,9 @@ pub trait KernelPart<S>: Send {
     /// Removes and returns the hook that keeps the code up to date. It is polled before all others.
     fn take_hook(&mut self) -> Option<Box<dyn Hook<S>>>;
 
+    /// Whether packets are processed in the kernel at present.
+    fn is_active(&self, switch: &S) -> bool;
+
     /// Returns the packets of a port that did not reach the switch, as collected so far.
     fn packets(&self, switch: &S, port: PortId) -> KernelPackets;
 
@@ -46,6 +49,16 @@ pub trait KernelPart<S>: Send {
 
     /// Ends the code. Its ports hand over all frames, and the switch has all counts.
     fn end(&mut self, switch: &mut S);
+}
+
+/// Returns the reason why this process has no kernel ports: the lab was not started by root, so that its processes are in
+/// a user namespace.
+pub fn obstacle() -> Option<&'static str> {
+    let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+    let is_initial = map.split_whitespace().eq(["0", "0", "4294967295"]);
+    (!is_initial).then_some(
+        "the ports are ordinary ports: the lab is in a user namespace, where no BPF program can be loaded; start it as root",
+    )
 }
 
 /// Counts of the packets of a port that did not reach the switch.

@@ -60,6 +60,8 @@ pub struct PortStatus {
 /// The state of a switch's program in the kernel.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct KernelStatus {
+    /// Whether packets are processed in the kernel at present.
+    pub is_active: bool,
     /// The kernel ports. Other ports are ordinary ports.
     pub ports: Vec<u32>,
     /// Packets that were forwarded or dropped in the kernel since the lab began.

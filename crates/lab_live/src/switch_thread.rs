@@ -12,7 +12,7 @@ use switch::{Device, Frame, PacketSwitch, PortId, SwitchControl, Time};
 use crate::LabError;
 use crate::capture::CaptureSender;
 use crate::controller::{ControllerListener, ControllerServer};
-use crate::kernel_part::{KernelNotes, KernelPackets, KernelPart, KernelPlan};
+use crate::kernel_part::{self, KernelNotes, KernelPackets, KernelPart, KernelPlan};
 use crate::link_direction::LinkDirection;
 use crate::live_network::{LiveNetwork, SwitchExtensions};
 use crate::neighbours::Neighbours;
@@ -158,6 +158,10 @@ impl<N: LiveNetwork + ?Sized> SwitchThread<N> {
         self.kernel_notes.clear();
         if self.kernel_plan.ports.is_empty() {
             return Ok(None);
+        }
+        if let Some(reason) = kernel_part::obstacle() {
+            self.kernel_notes.add(reason);
+            return if self.kernel_plan.is_required { Err(reason.to_owned()) } else { Ok(None) };
         }
         let mut attachments = Vec::new();
         for port in self.drivers.as_slice().iter().filter(|port| self.kernel_plan.ports.contains(&port.id.0)) {
@@ -500,16 +504,24 @@ impl<N: LiveNetwork + ?Sized> SwitchThread<N> {
             all += port.before_crash;
             all += self.packets_in_kernel(port);
         }
-        let is_kernel_port = |number: &u32| {
-            let mut drivers = self.drivers.as_slice().iter().filter(|driver| driver.id.0 == *number);
-            drivers.any(|driver| driver.driver.attachment().is_some())
-        };
+        let drivers = self.drivers.as_slice().iter().filter(|port| port.driver.attachment().is_some());
+        let kernel_ports: Vec<(u32, &str)> = drivers.map(|port| (port.id.0, port.driver.name())).collect();
+        let mut notes = self.kernel_notes.to_vec();
+        for (port, interface) in &kernel_ports {
+            if ports::accepts_redirects(interface) == Some(false) {
+                notes.push(format!(
+                    "port {port} leads to an ordinary port, to which the kernel cannot send, so the switch does"
+                ));
+            }
+        }
+        let running = self.kernel.as_ref().zip(self.switch.as_ref());
         Some(KernelStatus {
-            ports: self.kernel_plan.ports.iter().copied().filter(is_kernel_port).collect(),
+            is_active: running.is_some_and(|(kernel, switch)| kernel.is_active(switch)),
+            ports: kernel_ports.iter().map(|(port, _)| *port).collect(),
             packets: all.received,
             switch_packets: self.ports.iter().map(|port| port.received).sum(),
             crowded: all.crowded,
-            notes: self.kernel_notes.to_vec(),
+            notes,
         })
     }
 }

@@ -9,7 +9,7 @@ use ports::{AfPacketPort, Port, PortError, PortKind, PortSpec, XdpSettings};
 
 use crate::LabError;
 use crate::host_namespace::{HostNamespace, INTERFACE};
-use crate::kernel_part::KernelPlan;
+use crate::kernel_part::{self, KernelPlan};
 use crate::switch_port::SwitchPort;
 
 /// Maximum time until a new link is up.
@@ -59,7 +59,8 @@ pub fn switch_ports(
 
 /// Returns the specification of a port.
 fn port_spec(port: u32, interface: String, plan: &KernelPlan) -> PortSpec {
-    let kind = match plan.ports.contains(&port) {
+    let is_kernel_port = plan.ports.contains(&port) && kernel_part::obstacle().is_none();
+    let kind = match is_kernel_port {
         true => PortKind::Xdp { interface, settings: XdpSettings { in_kernel: true, ..XdpSettings::default() } },
         false => PortKind::AfPacket { interface },
     };

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use diagnostics::Span;
-use lab::{IntRole, KernelUse, Node, Shape, TinyAccess, Topology};
+use lab::{IntRole, KernelUse, Link, Node, Shape, TinyAccess, Topology};
 use lab_live::kernel_part::{KernelNotes, KernelPart, KernelPlan, KernelPort};
 use v1model::Switch;
 use v1model_runtime::LiveSwitch;
@@ -26,8 +26,11 @@ pub struct KernelPlans {
     pub notes: Vec<String>,
 }
 
-/// Reason why a switch has no kernel port, with the switches that it applies to.
-type SwitchesByReason<'t> = BTreeMap<&'static str, Vec<&'t str>>;
+/// Switches without kernel ports, by the reason.
+type SwitchesByReason<'t> = BTreeMap<String, Vec<&'t str>>;
+
+/// The change that makes a link one that the kernel can carry.
+const UNSHAPED: &str = "write rate = \"unlimited\" and delay = \"0us\"";
 
 impl KernelPlans {
     /// Plans a live lab. `has_remote_tables` says which switches have tables in the memory of servers.
@@ -44,8 +47,8 @@ impl KernelPlans {
                     let message = format!("`{}` requires the kernel: {reason}", switch.name);
                     plans.mistakes.push((switch.span, message, "write kernel = \"auto\" or \"off\""));
                 }
-                Some(reason) => without.entry(reason).or_default().push(&switch.name),
-                None => plan.ports = plans.ports(topology, at, is_required),
+                Some(reason) => without.entry(reason.to_owned()).or_default().push(&switch.name),
+                None => plan.ports = plans.ports(topology, at, is_required, &mut without),
             }
             plans.switches.push(plan);
         }
@@ -67,31 +70,43 @@ impl KernelPlans {
     }
 
     /// Returns the ports of a switch whose links the kernel can carry, and notes the others.
-    fn ports(&mut self, topology: &Topology, at: usize, is_required: bool) -> Vec<u32> {
+    fn ports<'t>(
+        &mut self,
+        topology: &'t Topology,
+        at: usize,
+        is_required: bool,
+        without: &mut SwitchesByReason<'t>,
+    ) -> Vec<u32> {
         const REMEDY: &str = "write rate = \"unlimited\" and delay = \"0us\", or kernel = \"auto\"";
-        let (name, mut ports, mut shaped) = (&topology.switches[at].name, Vec::new(), BTreeMap::new());
-        for link in &topology.links {
-            for end in link.ends.iter().filter(|end| end.node == Node::Switch(at)) {
-                match shaped_by(&link.shape) {
-                    None => ports.push(end.port),
-                    Some(shape) if is_required => {
-                        let message =
-                            format!("port {} of `{name}` requires the kernel, which cannot apply {shape}", end.port);
-                        self.mistakes.push((link.span, message, REMEDY));
-                    }
-                    Some(shape) => shaped.entry(shape).or_insert_with(Vec::new).push(end.port),
+        let name = topology.switches[at].name.as_str();
+        let (mut ports, mut shaped) = (Vec::new(), BTreeMap::<String, Vec<u32>>::new());
+        for (port, link) in links_of(topology, at) {
+            match shaped_by(&link.shape) {
+                None => ports.push(port),
+                Some(shape) if is_required => {
+                    let message = format!("port {port} of `{name}` requires the kernel, which cannot apply {shape}");
+                    self.mistakes.push((link.span, message, REMEDY));
                 }
+                Some(shape) => shaped.entry(shape).or_default().push(port),
             }
         }
-        ports.sort_unstable();
-        for (shape, mut ordinary) in shaped {
-            ordinary.sort_unstable();
-            let (ports, are) = (numbers(&ordinary), if ordinary.len() == 1 { "is an" } else { "are" });
-            let kind = if ordinary.len() == 1 { "ordinary port" } else { "ordinary ports" };
-            self.notes.push(format!("{name}: {ports} {are} {kind}, since the kernel cannot apply {shape}"));
+        for (shape, ordinary) in shaped {
+            if ports.is_empty() {
+                let reason = format!("the kernel cannot apply {shape}; {UNSHAPED} for their links");
+                without.entry(reason).or_default().push(name);
+                continue;
+            }
+            let (ports, are) = (numbers(&ordinary), if ordinary.len() == 1 { "is ordinary" } else { "are ordinary" });
+            self.notes.push(format!("{name}: {ports} {are}, since the kernel cannot apply {shape}; {UNSHAPED}"));
         }
         ports
     }
+}
+
+/// Returns the ports of a switch with their links, in ascending order.
+fn links_of(topology: &Topology, at: usize) -> BTreeMap<u32, &Link> {
+    let ends = topology.links.iter().flat_map(|link| link.ends.map(|end| (end, link)));
+    ends.filter(|(end, _)| end.node == Node::Switch(at)).map(|(end, link)| (end.port, link)).collect()
 }
 
 impl Network {

@@ -174,10 +174,12 @@ pub fn status(name: &str, status: &Value) -> String {
         about.extend(switch["p4runtime"].as_object().map(|served| {
             format!("P4Runtime on {}, device {}", text(&served["address"]), number(&served["device_id"]))
         }));
-        about.extend(kernel_share(&switch["kernel"]));
         about.extend(switch["why"].as_str().map(str::to_owned));
         if !about.is_empty() {
             notes.push_str(&format!("{}  {}\n", text(&switch["name"]), about.join(", ")));
+        }
+        if let Some(state) = kernel_state(switch) {
+            notes.push_str(&format!("{}  {state}\n", text(&switch["name"])));
         }
         for (at, port) in list(&switch["ports"]).iter().enumerate() {
             let first = at == 0;
@@ -245,16 +247,23 @@ pub fn kernel_notes(status: &Value) -> Vec<String> {
     notes.into_iter().map(|(note, names)| format!("{}: {note}", names.join(", "))).collect()
 }
 
-/// Formats the shares of a switch's packets that the kernel and the switch processed; `None` if it has no kernel ports.
-fn kernel_share(kernel: &Value) -> Option<String> {
-    let ports: Vec<u32> = serde_json::from_value(kernel["ports"].clone()).ok()?;
-    if ports.is_empty() {
+/// Formats the state of a switch with kernel ports: the shares of the packets, or why no packet is processed in the
+/// kernel.
+fn kernel_state(switch: &Value) -> Option<String> {
+    let kernel = &switch["kernel"];
+    let notes = kernel["notes"].as_array()?;
+    // JSON has the counts of a switch that crashed.
+    if switch["failed"] == true {
         return None;
     }
+    if kernel["is_active"] != true {
+        return notes.last()?.as_str().map(str::to_owned);
+    }
+    let ports: Vec<u32> =
+        kernel["ports"].as_array()?.iter().filter_map(|port| port.as_u64()?.try_into().ok()).collect();
     let number = |key: &str| kernel[key].as_u64().unwrap_or(0);
-    let (in_kernel, by_switch) = (number("packets"), number("switch_packets"));
-    let share = crate::kernel::share_text(in_kernel, by_switch);
-    Some(format!("{share} ({} in the kernel)", kernel_plan::numbers(&ports)))
+    let share = crate::kernel::share_text(number("packets"), number("switch_packets"));
+    Some(format!("kernel {}: {share}", kernel_plan::numbers(&ports)))
 }
 
 /// Formats the stores of a live network and their operator.
@@ -357,7 +366,8 @@ fn drop_lines(counters: &Value) -> Vec<String> {
         let mut left = number(&counters[&name]);
         let places = format!("{name}.at.");
         for (counter, value) in counters.as_object().into_iter().flatten() {
-            let Some(place) = counter.strip_prefix(&places) else { continue };
+            // Frames that no line of the program dropped have no place.
+            let Some(place) = counter.strip_prefix(&places).filter(|place| *place != "unknown") else { continue };
             left = left.saturating_sub(number(value));
             lines.push(format!("{} dropped {sentence} at {place}", grouped(number(value))));
         }

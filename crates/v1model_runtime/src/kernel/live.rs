@@ -93,6 +93,10 @@ impl KernelPart<LiveSwitch<Switch>> for LiveKernel {
         Some(Box::new(InnerHook(hook)))
     }
 
+    fn is_active(&self, switch: &LiveSwitch<Switch>) -> bool {
+        switch.as_first().and_then(InBandSwitch::as_plain).is_some_and(Switch::is_in_kernel)
+    }
+
     fn packets(&self, switch: &LiveSwitch<Switch>, port: PortId) -> KernelPackets {
         let plain = switch.as_first().and_then(InBandSwitch::as_plain);
         let KernelPortCount { received, sent, crowded } = plain.map_or_else(Default::default, |s| s.kernel_count(port));
