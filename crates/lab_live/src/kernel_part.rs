@@ -51,14 +51,12 @@ pub trait KernelPart<S>: Send {
     fn end(&mut self, switch: &mut S);
 }
 
-/// Returns the reason why this process has no kernel ports: the lab was not started by root, so that its processes are in
-/// a user namespace.
+/// Returns the reason why this process has no kernel ports: the lab was not started by root, so its processes are in a
+/// user namespace.
 pub fn obstacle() -> Option<&'static str> {
     let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
     let is_initial = map.split_whitespace().eq(["0", "0", "4294967295"]);
-    (!is_initial).then_some(
-        "the ports are ordinary ports: the lab is in a user namespace, where no BPF program can be loaded; start it as root",
-    )
+    (!is_initial).then_some("the lab is in a user namespace, where no BPF program can be loaded; start it as root")
 }
 
 /// Counts of the packets of a port that did not reach the switch.
@@ -86,8 +84,8 @@ impl AddAssign for KernelPackets {
     }
 }
 
-/// Notes for the user about a switch's program in the kernel, in the order in which they were made. Only the last ones
-/// are kept. Clones share them.
+/// Notes for the user about a switch's program in the kernel, in the order in which they were made. Only the last
+/// [`MAX_NOTES`] are kept. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct KernelNotes(Arc<Mutex<Vec<String>>>);
 

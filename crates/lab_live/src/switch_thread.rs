@@ -160,7 +160,7 @@ impl<N: LiveNetwork + ?Sized> SwitchThread<N> {
             return Ok(None);
         }
         if let Some(reason) = kernel_part::obstacle() {
-            self.kernel_notes.add(reason);
+            self.kernel_notes.add(&format!("all ports are ordinary ports: {reason}"));
             return if self.kernel_plan.is_required { Err(reason.to_owned()) } else { Ok(None) };
         }
         let mut attachments = Vec::new();

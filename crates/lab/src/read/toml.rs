@@ -29,7 +29,7 @@
 //! cpu_port = 510
 //! p4runtime = true                  # serve controllers; or an address: "127.0.0.1:50051"
 //! device_id = 7
-//! kernel = "auto"                   # run the program in the kernel: "off" (the default), "auto" or "require"; live only
+//! kernel = "auto"                   # kernel ports: "off" (the default), "auto" or "require"; live only
 //!
 //! [stores.a]                        # stores of resilient state; all form one chain, in the order of their names
 //! durable = true                    # keeps its rows on disk; live only

@@ -68,8 +68,7 @@ impl Namespace {
     }
 
     /// Lets the stack behind an interface finish its frames itself, or leave that to the card again, for as long as the
-    /// interface lives. In a finished frame the checksums are complete and VLAN tags are in their place, and it fits the
-    /// MTU.
+    /// interface lives. A finished frame has complete checksums and its VLAN tags, and fits the MTU.
     ///
     /// # Errors
     /// Returns an error if there is no such interface or it does not allow it.

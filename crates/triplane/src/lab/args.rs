@@ -140,7 +140,7 @@ pub struct LiveArgs {
     /// Use the interpreter instead of machine code.
     #[arg(long)]
     pub interpret: bool,
-    /// Run the programs of the switches in the kernel, at the ports whose links have no rate, delay or errors; by default,
+    /// Run the programs of the switches in the kernel, at ports whose links have no rate, delay or errors; by default,
     /// `kernel` in the topology says which switches do.
     #[arg(long, value_name = "MODE")]
     pub kernel: Option<KernelMode>,
