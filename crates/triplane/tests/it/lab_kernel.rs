@@ -334,6 +334,29 @@ fn what_needs_the_switch_is_noted_and_refused_if_the_kernel_is_required() {
 }
 
 #[test]
+fn a_program_that_cannot_run_in_the_kernel_has_ordinary_ports() {
+    let Some(labs) = Labs::new(&[]) else { return };
+    let text = std::fs::read_to_string(root().join(ROUTER)).expect("the example is there");
+    let program = root().join("examples/market-data/switch.p4").display().to_string();
+    let text = text.replace("router.p4", &program).replace("entries = \"entries.json\"\n", "");
+    let topology = labs.write_topology(&text);
+    let notes = labs.up_in_kernel(&topology, &["--kernel", "auto"]);
+    if ["not permitted", "user namespace"].iter().any(|why| notes.contains(why)) {
+        return testing::skip(&notes);
+    }
+    let note =
+        "router: the program does not run in the kernel, so the switch processes all packets: it needs more code";
+    assert!(notes.contains(note), "{notes}");
+    let kernel = &labs.status()["switches"][0]["kernel"];
+    assert_eq!((&kernel["ports"], &kernel["is_active"]), (&json!([]), &json!(false)));
+    labs.lab(&["down"]).ok();
+    let done = labs.lab(&["up", &topology, "--name", "fast", "--kernel", "require"]);
+    assert_eq!(done.code, Some(3), "{done:?}");
+    let error = "error: `router` cannot run its program in the kernel: it needs more code";
+    assert!(done.stderr.contains(error), "{done:?}");
+}
+
+#[test]
 fn a_simulation_does_not_depend_on_the_kernel() {
     let directory = Directory::new();
     let text = std::fs::read_to_string(root().join("examples/load-balancer/lab.toml")).expect("the example is there");
