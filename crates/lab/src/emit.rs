@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::read::UNLIMITED;
-use crate::topology::{Endpoint, Entries, Hold, IntRole, Lease, Shape, SwitchProgram, TinyAccess, Topology};
+use crate::topology::{Endpoint, Entries, Hold, IntRole, KernelUse, Lease, Shape, SwitchProgram, TinyAccess, Topology};
 
 /// Writes a topology as text that [`crate::read`] reads back as an equal topology, except for its spans.
 pub fn emit(topology: &Topology) -> String {
@@ -94,6 +94,11 @@ pub fn emit(topology: &Topology) -> String {
         }
         if let Some(id) = switch.device_id {
             _ = writeln!(text, "device_id = {id}");
+        }
+        if let Some((word, _)) = KernelUse::WORDS.iter().find(|(_, kernel)| *kernel == switch.kernel)
+            && switch.kernel != KernelUse::default()
+        {
+            _ = writeln!(text, "kernel = \"{word}\"");
         }
     }
     for link in &topology.links {

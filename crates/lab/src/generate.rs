@@ -9,7 +9,9 @@ use diagnostics::Span;
 use wire::ethernet::Address;
 
 use crate::random::Random;
-use crate::topology::{End, Entries, Host, Link, MAX_NODES, Node, Shape, SwitchProgram, Topology, TopologySwitch};
+use crate::topology::{
+    End, Entries, Host, KernelUse, Link, MAX_NODES, Node, Shape, SwitchProgram, Topology, TopologySwitch,
+};
 
 /// A kind of topology and its parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -182,6 +184,7 @@ impl Build {
                 cpu_port: None,
                 p4runtime: None,
                 device_id: None,
+                kernel: KernelUse::Off,
                 span: Span::default(),
             });
             self.next_port.push(1);

@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use lab::Topology;
-use ports::namespace::Namespace;
+use ports::namespace::{Namespace, NamespaceError};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::LabError;
@@ -146,6 +146,9 @@ impl<N: LiveNetwork + ?Sized> LabDaemon<'_, N> {
         self.processes.set_namespaces(hosts.iter().map(HostNamespace::identity).collect::<Result<_, _>>()?)?;
         veth_links::create(topology, &self.namespace, &hosts, &|| self.has_ended())?;
         self.expect_wanted()?;
+        for at in 0..topology.switches.len() {
+            veth_links::prepare_hosts(topology, at, &self.network.kernel_plan(at).ports, &hosts)?;
+        }
         for (at, (namespace, host)) in hosts.iter().zip(&topology.hosts).enumerate() {
             if topology.uplink(at).is_some() {
                 namespace.configure(host)?;
@@ -159,6 +162,7 @@ impl<N: LiveNetwork + ?Sized> LabDaemon<'_, N> {
         } else {
             self.start_threads(listeners, start)?
         };
+        self.release_hosts(&running, &hosts)?;
         for (name, member) in members {
             let (sender, commands) = channel();
             running.run(&name, move || member.supervise(&commands))?;
@@ -174,6 +178,24 @@ impl<N: LiveNetwork + ?Sized> LabDaemon<'_, N> {
             thread.join().map_err(|_| LabError::SwitchPanicked)?;
         }
         result
+    }
+
+    /// Finds the ports that were to be kernel ports and are ordinary ones, and lets their hosts be ordinary hosts.
+    fn release_hosts(&self, running: &RunningSwitches, hosts: &[HostNamespace]) -> Result<(), NamespaceError> {
+        for (at, switch) in running.switches.iter().enumerate() {
+            let mut planned = self.network.kernel_plan(at).ports;
+            if planned.is_empty() {
+                continue;
+            }
+            let (sender, status) = channel();
+            // A switch that has just ended has no kernel ports.
+            let _ = switch.commands.send(SwitchCommand::Status(sender));
+            let kernel = status.recv_timeout(SWITCH_TIMEOUT).ok().and_then(|status| status.kernel);
+            let kernel_ports = kernel.map(|kernel| kernel.ports).unwrap_or_default();
+            planned.retain(|port| !kernel_ports.contains(port));
+            veth_links::release_hosts(self.topology(), at, &planned, hosts)?;
+        }
+        Ok(())
     }
 
     /// Creates the files of the stores. Returns false if there are no stores, or they have nothing to keep.
@@ -232,26 +254,38 @@ impl<N: LiveNetwork + ?Sized> LabDaemon<'_, N> {
         let (ready, all_ready) = channel();
         let seed = self.settings.seed;
         let (senders, receivers) = self.command_channels();
-        for (at, (listener, commands)) in listeners.into_iter().zip(receivers).enumerate() {
+        let open = |at| veth_links::switch_ports(self.topology(), at, &self.network.kernel_plan(at), seed);
+        // A kernel port sends only to devices with a program, so the neighbours' ports are opened first.
+        let opened: Vec<_> = (0..self.topology().switches.len()).map(open).collect::<Result<_, _>>()?;
+        let switches = listeners.into_iter().zip(receivers).zip(opened).enumerate();
+        for (at, ((listener, commands), ports)) in switches {
             let network = Arc::clone(&self.network);
             let listener = listener.zip(network.endpoint(at)).map(|(listener, endpoint)| {
                 ControllerListener::new(listener, Arc::clone(&network), at, seed, endpoint)
             });
-            let ports = veth_links::switch_ports(self.topology(), at, seed)?;
             let neighbours = Neighbours::new(self.topology(), at, &senders);
             // The threads compile their programs in parallel.
             let ready = ready.clone();
             running.add(&self.topology().switches[at].name, senders[at].clone(), None, move || {
-                let thread = SwitchThread::new((network, at, seed), listener, neighbours, ports, commands, start);
+                let created = SwitchThread::new((network, at, seed), listener, neighbours, ports, commands, start);
+                let created = created.map(|mut thread| {
+                    thread.start_services();
+                    thread
+                });
                 // The daemon may have ended already.
-                let _ = ready.send(());
-                thread.run();
+                match created {
+                    Ok(thread) => {
+                        let _ = ready.send(Ok(()));
+                        thread.run();
+                    }
+                    Err(error) => _ = ready.send(Err(error)),
+                }
             })?;
         }
         drop(ready);
         for _ in &running.switches {
             self.expect_wanted()?;
-            all_ready.recv().map_err(|_| LabError::SwitchPanicked)?;
+            all_ready.recv().map_err(|_| LabError::SwitchPanicked)??;
         }
         Ok(running)
     }

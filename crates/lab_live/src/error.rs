@@ -147,6 +147,14 @@ pub enum LabError {
         /// Its standard error.
         stderr: String,
     },
+    /// The program of a switch cannot run in the kernel although it must.
+    #[error("`{switch}` cannot run its program in the kernel: {reason}")]
+    NotInKernel {
+        /// Name of the switch.
+        switch: String,
+        /// The reason.
+        reason: String,
+    },
     /// The thread of a switch panicked.
     #[error("the thread of a switch panicked; this is a bug")]
     SwitchPanicked,

@@ -38,6 +38,7 @@ mod endpoints;
 mod error;
 mod host_namespace;
 mod host_processes;
+pub mod kernel_part;
 mod link_direction;
 mod live_network;
 mod member_process;
@@ -52,7 +53,9 @@ mod server;
 mod socket;
 mod start;
 mod switch_main;
+mod switch_port;
 mod switch_process;
+mod switch_status;
 mod switch_thread;
 #[cfg(test)]
 mod test_network;

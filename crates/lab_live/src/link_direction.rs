@@ -118,6 +118,11 @@ impl LinkDirection {
         self.cable.stats.dropped() + self.lost_in_flight
     }
 
+    /// Whether the host at the receiving end has a service time.
+    pub fn is_slow(&self) -> bool {
+        self.service_ns > 0
+    }
+
     /// Sets the service time of the host at the receiving end, in nanoseconds per frame.
     pub fn set_service(&mut self, service_ns: u64) {
         self.service_ns = service_ns;

@@ -10,6 +10,7 @@ use p4runtime_server::Pipeline;
 use runtime::{Hook, NotificationSink};
 use switch::{BuildError, PacketSwitch};
 
+use crate::kernel_part::{KernelNotes, KernelPart, KernelPlan, KernelPort};
 use crate::{ControllerEndpoint, LabError};
 
 /// A topology and a constructor of its switches. Everything in it has been checked.
@@ -54,6 +55,27 @@ pub trait LiveNetwork: Send + Sync + 'static {
 
     /// Returns the program of a switch as controllers see it; `None` if the switch waits for one.
     fn pipeline(&self, switch: usize) -> Option<Pipeline>;
+
+    /// Returns the ports of a switch that are to run its program in the kernel.
+    fn kernel_plan(&self, _switch: usize) -> KernelPlan {
+        KernelPlan::default()
+    }
+
+    /// Runs the program of a new switch in the kernel, on these ports. The notes get what runs there and what does not,
+    /// now and later. The calling thread has the privileges of the lab.
+    ///
+    /// # Errors
+    /// Returns the reason if no packet can be processed there, or not on every port although the plan requires it.
+    /// Nothing has changed then.
+    fn attach_kernel(
+        &self,
+        _switch: usize,
+        _running: &mut Self::Switch,
+        _ports: Vec<KernelPort>,
+        _notes: KernelNotes,
+    ) -> Result<Box<dyn KernelPart<Self::Switch>>, String> {
+        Err("the architecture does not run programs in the kernel".to_owned())
+    }
 
     /// Creates the hooks and sinks that a switch has besides those of P4Runtime, when it starts. They end when it
     /// crashes.

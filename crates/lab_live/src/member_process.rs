@@ -18,7 +18,8 @@ use crate::host_namespace::INTERFACE;
 use crate::relaunch::{self, ProcessArguments, ProcessRole};
 use crate::request_error::RequestError;
 use crate::run_directory::{ProcessTable, RunDirectory};
-use crate::switch_thread::{SwitchCommand, SwitchStatus};
+use crate::switch_status::SwitchStatus;
+use crate::switch_thread::SwitchCommand;
 
 /// Interval at which the process is checked.
 const CHECK_INTERVAL: Duration = Duration::from_millis(20);

@@ -16,7 +16,8 @@ use crate::live_network::LiveNetwork;
 use crate::protocol::LabRequest;
 use crate::request_error::RequestError;
 use crate::socket::{self, RequestOutcome};
-use crate::switch_thread::{Completion, PortStatus, SwitchCommand, SwitchStatus};
+use crate::switch_status::{PortStatus, SwitchStatus};
+use crate::switch_thread::{Completion, SwitchCommand};
 
 /// Maximum time in which switches respond.
 pub const SWITCH_TIMEOUT: Duration = Duration::from_secs(5);
@@ -296,7 +297,7 @@ fn describe(topology: &Topology, at: usize, endpoint: Option<ControllerEndpoint>
         "p4runtime": endpoint.map(|endpoint| json!({
             "address": endpoint.address.to_string(), "device_id": endpoint.device_id,
         })),
-        "ports": ports.collect::<Vec<_>>(), "counters": counters,
+        "kernel": status.kernel, "ports": ports.collect::<Vec<_>>(), "counters": counters,
     })
 }
 

@@ -87,12 +87,14 @@ pub fn switch_main<N: LiveNetwork + ?Sized>(
         network.read_cluster(&RunDirectory::cluster(lab))?;
     }
     let start = Instant::now();
-    let ports = veth_links::switch_ports(network.topology(), at, seed)?;
+    let ports = veth_links::switch_ports(network.topology(), at, &network.kernel_plan(at), seed)?;
     let socket = socket::listen(&RunDirectory::switch_socket(lab, at))?;
+    let (commands, receiver) = channel();
+    let around = Neighbours::default();
+    let mut thread = SwitchThread::new((network, at, seed), listener, around, ports, receiver, start)?;
     // Everything is open now. The threads that parse packets and serve controllers start without privileges.
     privileges::restrict_thread(&KeptAccess::default())?;
-    let (commands, receiver) = channel();
-    let thread = SwitchThread::new((network, at, seed), listener, Neighbours::default(), ports, receiver, start);
+    thread.start_services();
     let thread = std::thread::Builder::new().name(switch.to_owned()).spawn(move || thread.run());
     let thread = thread.map_err(failed_to("start a switch"))?;
     daemon.report_ready()?;

@@ -23,7 +23,8 @@ use crate::protocol::{LabRequest, LabResponse};
 use crate::relaunch::{self, ProcessArguments, ProcessRole};
 use crate::request_error::{ProcessFailure, RequestError};
 use crate::run_directory::ProcessTable;
-use crate::switch_thread::{PortStatus, SwitchCommand, SwitchStatus};
+use crate::switch_status::{PortStatus, SwitchStatus};
+use crate::switch_thread::SwitchCommand;
 
 /// Interval at which the process is checked.
 const CHECK_INTERVAL: Duration = Duration::from_millis(20);

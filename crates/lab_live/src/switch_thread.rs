@@ -4,19 +4,22 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 use std::time::{Duration, Instant};
 
-use lab::sim::Cable;
 use p4runtime_server::Listening;
 use ports::{Port, Received};
-use runtime::{HookContext, HookList, NotificationSink, PortSet};
-use serde::{Deserialize, Serialize};
+use runtime::{Hook, HookContext, HookList, NotificationSink, PortSet};
 use switch::{Device, Frame, PacketSwitch, PortId, SwitchControl, Time};
 
+use crate::LabError;
 use crate::capture::CaptureSender;
 use crate::controller::{ControllerListener, ControllerServer};
+use crate::kernel_part::{self, KernelNotes, KernelPackets, KernelPart, KernelPlan};
 use crate::link_direction::LinkDirection;
 use crate::live_network::{LiveNetwork, SwitchExtensions};
 use crate::neighbours::Neighbours;
 use crate::request_error::RequestError;
+use crate::switch_port::SwitchPort;
+use crate::switch_status::{KernelStatus, SwitchStatus};
+use crate::veth_links;
 
 /// Maximum number of frames from one port in one turn.
 const BATCH: usize = 64;
@@ -53,97 +56,6 @@ pub enum SwitchCommand {
     Stop,
 }
 
-/// The state of a switch.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct SwitchStatus {
-    /// Whether it has crashed.
-    pub failed: bool,
-    /// Whether its process is suspended. A thread cannot be.
-    #[serde(default)]
-    pub is_suspended: bool,
-    /// The reason of a crash that was not requested, or of a service that is not available.
-    pub why: Option<String>,
-    /// Id of its process, if it has one of its own.
-    pub pid: Option<u32>,
-    /// State of its ports.
-    pub ports: Vec<PortStatus>,
-    /// Counters that are not zero, by their stable names.
-    pub counters: Vec<(String, u64)>,
-}
-
-impl SwitchStatus {
-    /// Returns the state of a switch that did not respond in time.
-    pub fn silent() -> SwitchStatus {
-        SwitchStatus { failed: true, why: Some("it did not respond".to_owned()), ..SwitchStatus::default() }
-    }
-}
-
-/// The state of a port.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct PortStatus {
-    /// Port number.
-    pub port: u32,
-    /// Whether its link is up.
-    pub up: bool,
-    /// Frames from the other end that the switch received since the lab began. A crash does not reset it.
-    pub received: u64,
-    /// Frames from the other end that arrived while the switch was down.
-    pub lost_while_failed: u64,
-    /// Frames that the link accepted.
-    pub sent: u64,
-    /// Bytes of these frames.
-    pub sent_bytes: u64,
-    /// Frames to the other end that the link dropped.
-    pub dropped: u64,
-    /// Frames from the host at the other end; `None` if that is a switch.
-    pub from_host: Option<u64>,
-    /// Bytes of these frames.
-    pub from_host_bytes: Option<u64>,
-    /// Frames from the host at the other end that the link dropped.
-    pub from_host_dropped: Option<u64>,
-    /// The reason why the driver cannot be used any more.
-    pub failure: Option<String>,
-}
-
-/// A port: the directions of its link.
-pub struct SwitchPort {
-    number: u32,
-    /// Direction to the other end.
-    out: LinkDirection,
-    /// Direction from the host at the other end. Another switch shapes what it sends itself.
-    back: Option<LinkDirection>,
-    /// Whether the switch at the other end runs, if there is one.
-    far_end_runs: bool,
-    captures: Vec<CaptureSender>,
-    /// Frames that the switch received, and those that arrived after it crashed.
-    received: u64,
-    lost_while_failed: u64,
-}
-
-impl SwitchPort {
-    /// Returns a port with the cables of its link.
-    pub fn new(number: u32, out: Cable, back: Option<Cable>) -> SwitchPort {
-        let (out, back) = (LinkDirection::new(out), back.map(LinkDirection::new));
-        SwitchPort { number, out, back, far_end_runs: true, captures: Vec::new(), received: 0, lost_while_failed: 0 }
-    }
-
-    /// Whether its link carries frames and the other end runs.
-    fn is_up(&self) -> bool {
-        self.out.cable.is_up() && self.far_end_runs
-    }
-
-    /// Counts and captures a frame that arrives at the switch.
-    fn arrive(&mut self, now: u64, frame: &[u8], is_failed: bool) {
-        *(if is_failed { &mut self.lost_while_failed } else { &mut self.received }) += 1;
-        self.capture(now, frame);
-    }
-
-    fn capture(&mut self, now: u64, frame: &[u8]) {
-        self.captures.retain(CaptureSender::is_open);
-        self.captures.iter().for_each(|to| to.send(now, frame));
-    }
-}
-
 /// A switch with its ports.
 pub struct SwitchThread<N: LiveNetwork + ?Sized> {
     network: Arc<N>,
@@ -154,13 +66,17 @@ pub struct SwitchThread<N: LiveNetwork + ?Sized> {
     neighbours: Neighbours,
     /// The switch; `None` after a crash.
     switch: Option<N::Switch>,
+    /// Its program in the kernel, and the ports that are to run it there.
+    kernel: Option<Box<dyn KernelPart<N::Switch>>>,
+    kernel_plan: KernelPlan,
+    kernel_notes: KernelNotes,
     /// The P4Runtime server. Its hook and its sink are in the lists below.
     server: Option<Listening>,
     /// The hooks of the switch; none after a crash.
     hooks: HookList<N::Switch>,
     sinks: Vec<Arc<dyn NotificationSink>>,
-    /// The reason why controllers are not served.
-    unserved: Option<String>,
+    /// The reason why controllers are not served, or why the switch did not restart.
+    why: Option<String>,
     ports: Vec<SwitchPort>,
     /// The drivers of the ports, in the same order.
     drivers: PortSet,
@@ -175,8 +91,11 @@ pub struct SwitchThread<N: LiveNetwork + ?Sized> {
 }
 
 impl<N: LiveNetwork + ?Sized> SwitchThread<N> {
-    /// Starts a switch of a network, by its index in the topology. `start` is the start of the lab. The neighbours see
-    /// crashes and restarts.
+    /// Creates a switch of a network, by its index in the topology, and runs its program in the kernel if the network
+    /// plans that. `start` is the start of the lab. The neighbours see crashes and restarts.
+    ///
+    /// # Errors
+    /// Returns an error if the program cannot run in the kernel although it must.
     pub fn new(
         (network, at, seed): (Arc<N>, usize, u64),
         listener: Option<ControllerListener<N>>,
@@ -184,7 +103,8 @@ impl<N: LiveNetwork + ?Sized> SwitchThread<N> {
         ports: Vec<(SwitchPort, Box<dyn Port>)>,
         commands: Receiver<SwitchCommand>,
         start: Instant,
-    ) -> SwitchThread<N> {
+    ) -> Result<SwitchThread<N>, LabError> {
+        let kernel_plan = network.kernel_plan(at);
         let with_ids = ports.into_iter().map(|(port, driver)| ((PortId(port.number), driver), port));
         let (drivers, ports): (Vec<_>, Vec<_>) = with_ids.unzip();
         let mut thread = SwitchThread {
@@ -194,10 +114,13 @@ impl<N: LiveNetwork + ?Sized> SwitchThread<N> {
             listener,
             neighbours,
             switch: None,
+            kernel: None,
+            kernel_plan,
+            kernel_notes: KernelNotes::default(),
             server: None,
             hooks: HookList::new(Vec::new()),
             sinks: Vec::new(),
-            unserved: None,
+            why: None,
             ports,
             drivers: PortSet::new(drivers),
             commands,
@@ -208,19 +131,81 @@ impl<N: LiveNetwork + ?Sized> SwitchThread<N> {
             output: Vec::new(),
             injected: Vec::new(),
         };
-        thread.start_switch();
-        thread
+        thread.create_switch().map_err(|reason| {
+            let switch = thread.network.topology().switches[thread.at].name.clone();
+            LabError::NotInKernel { switch, reason }
+        })?;
+        Ok(thread)
     }
 
-    /// Starts the switch in its initial state.
-    fn start_switch(&mut self) {
+    /// Creates the switch in its initial state, and runs its program in the kernel if it is to. This takes privileges
+    /// that its thread may not have later.
+    fn create_switch(&mut self) -> Result<(), String> {
         let mut switch = self.network.switch(self.at, self.seed);
         for (port, driver) in self.ports.iter().zip(self.drivers.as_slice()) {
             switch.set_port_up(PortId(port.number), port.is_up() && driver.is_live());
         }
+        self.kernel = self.attach_kernel(&mut switch)?;
+        self.switch = Some(switch);
+        // A capture outlives a crash.
+        self.ports.iter_mut().for_each(|port| port.is_diverted = false);
+        self.divert_ports();
+        Ok(())
+    }
+
+    /// Runs the program of a new switch in the kernel, on the ports of the plan.
+    fn attach_kernel(&mut self, switch: &mut N::Switch) -> Result<Option<Box<dyn KernelPart<N::Switch>>>, String> {
+        self.kernel_notes.clear();
+        if self.kernel_plan.ports.is_empty() {
+            return Ok(None);
+        }
+        if let Some(reason) = kernel_part::obstacle() {
+            self.kernel_notes.add(&format!("all ports are ordinary ports: {reason}"));
+            return if self.kernel_plan.is_required { Err(reason.to_owned()) } else { Ok(None) };
+        }
+        let mut attachments = Vec::new();
+        for port in self.drivers.as_slice().iter().filter(|port| self.kernel_plan.ports.contains(&port.id.0)) {
+            match (port.driver.attachment(), port.driver.note()) {
+                (Some(attachment), _) => attachments.push((port.id, attachment)),
+                (None, note) if self.kernel_plan.is_required => {
+                    return Err(format!("port {}: {}", port.id, note.unwrap_or("it is an ordinary port")));
+                }
+                (None, note) => {
+                    note.iter().for_each(|note| self.kernel_notes.add(&format!("port {}: {note}", port.id)))
+                }
+            }
+        }
+        if attachments.is_empty() {
+            return Ok(None);
+        }
+        match self.network.attach_kernel(self.at, switch, attachments, self.kernel_notes.clone()) {
+            Ok(part) => Ok(Some(part)),
+            Err(reason) if self.kernel_plan.is_required => Err(reason),
+            Err(reason) => {
+                self.kernel_notes.add(&reason);
+                self.use_ordinary_ports();
+                Ok(None)
+            }
+        }
+    }
+
+    /// Replaces the drivers of kernel ports by those of ordinary ports. A port whose driver cannot be opened keeps the
+    /// one that it has, which hands all frames to the switch.
+    fn use_ordinary_ports(&mut self) {
+        let is_kernel_port = |id: PortId| self.kernel_plan.ports.contains(&id.0);
+        for port in self.drivers.as_mut_slice().iter_mut().filter(|port| is_kernel_port(port.id)) {
+            if let Ok(driver) = veth_links::ordinary_port(port.driver.name()) {
+                port.driver = driver;
+            }
+        }
+    }
+
+    /// Starts the services of a switch that was created: its hooks, and the server for its controllers.
+    pub fn start_services(&mut self) {
+        let Some(switch) = &self.switch else { return };
         let SwitchExtensions { mut hooks, mut sinks } = self.network.extensions(self.at);
-        self.unserved = None;
-        match self.listener.as_ref().map(|listener| listener.serve(&switch)).transpose() {
+        self.why = None;
+        match self.listener.as_ref().map(|listener| listener.serve(switch)).transpose() {
             Ok(server) => {
                 self.server = server.map(|ControllerServer { listening, hook, sink }| {
                     hooks.insert(0, Box::new(hook));
@@ -228,15 +213,22 @@ impl<N: LiveNetwork + ?Sized> SwitchThread<N> {
                     listening
                 });
             }
-            Err(failure) => self.unserved = Some(format!("P4Runtime is not served: {}", failure.sentence())),
+            Err(failure) => self.why = Some(format!("P4Runtime is not served: {}", failure.sentence())),
         }
+        let kernel = self.kernel.as_mut().and_then(|kernel| kernel.take_hook());
+        let hooks: Vec<Box<dyn Hook<N::Switch>>> = kernel.into_iter().chain(hooks).collect();
         (self.hooks, self.sinks) = (HookList::new(hooks), sinks);
-        self.switch = Some(switch);
     }
 
     /// Ends the switch, its hooks and the connections of its controllers.
     fn crash(&mut self) {
-        self.switch = None;
+        if let (Some(kernel), Some(switch)) = (&mut self.kernel, &mut self.switch) {
+            kernel.end(switch);
+            for port in &mut self.ports {
+                port.before_crash += kernel.packets(switch, PortId(port.number));
+            }
+        }
+        (self.switch, self.kernel) = (None, None);
         self.server = None;
         self.hooks = HookList::new(Vec::new());
         self.sinks.clear();
@@ -254,6 +246,7 @@ impl<N: LiveNetwork + ?Sized> SwitchThread<N> {
                     Err(TryRecvError::Empty) => break,
                 }
             }
+            self.divert_ports();
             let start = self.start;
             self.handle_due(|| start.elapsed().as_nanos() as u64);
             self.wait();
@@ -397,10 +390,13 @@ impl<N: LiveNetwork + ?Sized> SwitchThread<N> {
             SwitchCommand::Stop => {}
             SwitchCommand::Fail(true) => self.crash(),
             SwitchCommand::Fail(false) if self.switch.is_some() => {}
-            SwitchCommand::Fail(false) => {
-                self.start_switch();
-                self.neighbours.show(true);
-            }
+            SwitchCommand::Fail(false) => match self.create_switch() {
+                Ok(()) => {
+                    self.start_services();
+                    self.neighbours.show(true);
+                }
+                Err(reason) => self.why = Some(reason),
+            },
             SwitchCommand::Link { port, up, done } => {
                 for port in self.numbered(port) {
                     port.out.set_up(up);
@@ -419,6 +415,7 @@ impl<N: LiveNetwork + ?Sized> SwitchThread<N> {
             }
             SwitchCommand::Slow { port, by_ns, done } => {
                 self.numbered(port).for_each(|port| port.out.set_service(by_ns));
+                self.divert_ports();
                 let _ = done.send(Ok(()));
             }
             SwitchCommand::Capture { port, to, done } => {
@@ -427,6 +424,7 @@ impl<N: LiveNetwork + ?Sized> SwitchThread<N> {
                 if let Some(port) = self.numbered(port).next() {
                     port.captures.push(to);
                 }
+                self.divert_ports();
                 let _ = done.send(Ok(()));
             }
             SwitchCommand::Status(to) => {
@@ -442,6 +440,21 @@ impl<N: LiveNetwork + ?Sized> SwitchThread<N> {
         let up = is_live && self.numbered(number).all(|port| port.is_up());
         if let Some(switch) = &mut self.switch {
             switch.set_port_up(PortId(number), up);
+            // Packets in the kernel see it, too, before the command is done.
+            switch.publish();
+        }
+    }
+
+    /// Makes the kernel hand over the packets of the ports whose frames must pass this thread, and of no others.
+    fn divert_ports(&mut self) {
+        let (Some(kernel), Some(switch)) = (&self.kernel, &mut self.switch) else { return };
+        for port in &mut self.ports {
+            let needs_thread = port.needs_thread();
+            if needs_thread != port.is_diverted {
+                port.is_diverted = needs_thread;
+                kernel.divert(switch, PortId(port.number), needs_thread);
+                switch.publish();
+            }
         }
     }
 
@@ -450,20 +463,12 @@ impl<N: LiveNetwork + ?Sized> SwitchThread<N> {
         self.ports.iter_mut().filter(move |port| port.number == number)
     }
 
-    fn status(&self) -> SwitchStatus {
-        let ports = self.ports.iter().zip(self.drivers.as_slice()).map(|(port, driver)| PortStatus {
-            port: port.number,
-            up: port.is_up(),
-            received: port.received,
-            lost_while_failed: port.lost_while_failed,
-            sent: port.out.cable.stats.carried,
-            sent_bytes: port.out.cable.stats.carried_bytes,
-            dropped: port.out.dropped(),
-            from_host: port.back.as_ref().map(|direction| direction.cable.stats.carried),
-            from_host_bytes: port.back.as_ref().map(|direction| direction.cable.stats.carried_bytes),
-            from_host_dropped: port.back.as_ref().map(LinkDirection::dropped),
-            failure: driver.failure.as_ref().map(ToString::to_string),
-        });
+    fn status(&mut self) -> SwitchStatus {
+        if let Some(switch) = &mut self.switch {
+            switch.collect_counts();
+        }
+        let ports = self.ports.iter().zip(self.drivers.as_slice());
+        let ports = ports.map(|(port, driver)| port.status(driver, self.packets_in_kernel(port)));
         let counters = self.switch.iter().flat_map(|switch| {
             let counters = switch.registry().iter().filter(|(_, value)| *value > 0);
             counters.map(|(name, value)| (name.to_owned(), value)).collect::<Vec<_>>()
@@ -471,11 +476,49 @@ impl<N: LiveNetwork + ?Sized> SwitchThread<N> {
         SwitchStatus {
             failed: self.switch.is_none(),
             is_suspended: false,
-            why: self.unserved.clone(),
+            why: self.why.clone(),
             pid: None,
+            kernel: self.kernel_status(),
             ports: ports.collect(),
             counters: counters.collect(),
         }
+    }
+
+    /// Returns the packets of a port that the present code in the kernel processed.
+    fn packets_in_kernel(&self, port: &SwitchPort) -> KernelPackets {
+        let running = self.kernel.as_ref().zip(self.switch.as_ref());
+        running.map_or_else(Default::default, |(kernel, switch)| kernel.packets(switch, PortId(port.number)))
+    }
+
+    /// Returns the state of the program in the kernel; `None` if it was not to run there.
+    fn kernel_status(&self) -> Option<KernelStatus> {
+        if self.kernel_plan.ports.is_empty() {
+            return None;
+        }
+        let mut all = KernelPackets::default();
+        for port in &self.ports {
+            all += port.before_crash;
+            all += self.packets_in_kernel(port);
+        }
+        let drivers = self.drivers.as_slice().iter().filter(|port| port.driver.attachment().is_some());
+        let kernel_ports: Vec<(u32, &str)> = drivers.map(|port| (port.id.0, port.driver.name())).collect();
+        let mut notes = self.kernel_notes.to_vec();
+        for (port, interface) in &kernel_ports {
+            if ports::accepts_redirects(interface) == Some(false) {
+                notes.push(format!(
+                    "port {port} leads to an ordinary port, to which the kernel cannot send, so the switch does"
+                ));
+            }
+        }
+        let running = self.kernel.as_ref().zip(self.switch.as_ref());
+        Some(KernelStatus {
+            is_active: running.is_some_and(|(kernel, switch)| kernel.is_active(switch)),
+            ports: kernel_ports.iter().map(|(port, _)| *port).collect(),
+            packets: all.received,
+            switch_packets: self.ports.iter().map(|port| port.received).sum(),
+            crowded: all.crowded,
+            notes,
+        })
     }
 }
 

@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use lab::sim::Cable;
 use lab::{End, Node, Topology};
-use ports::namespace::{Namespace, NamespaceError, veth};
-use ports::{AfPacketPort, Port};
+use ports::namespace::{Namespace, NamespaceError, Offload, veth};
+use ports::{AfPacketPort, Port, PortError, PortKind, PortSpec, XdpSettings};
 
 use crate::LabError;
 use crate::host_namespace::{HostNamespace, INTERFACE};
-use crate::switch_thread::SwitchPort;
+use crate::kernel_part::{self, KernelPlan};
+use crate::switch_port::SwitchPort;
 
 /// Maximum time until a new link is up.
 const LINK_UP_TIMEOUT: Duration = Duration::from_secs(5);
@@ -36,18 +37,73 @@ pub fn host_interfaces(topology: &Topology, switch: usize) -> Vec<String> {
 /// A port of a switch and its driver.
 type OpenPort = (SwitchPort, Box<dyn Port>);
 
-/// Opens the ports of a switch, on interfaces of the calling thread's namespace.
-pub fn switch_ports(topology: &Topology, switch: usize, seed: u64) -> Result<Vec<OpenPort>, LabError> {
-    let mut ports = Vec::<OpenPort>::new();
+/// Opens the ports of a switch, on interfaces of the calling thread's namespace. Those of the plan are kernel ports
+/// where the interface permits it.
+pub fn switch_ports(
+    topology: &Topology,
+    switch: usize,
+    plan: &KernelPlan,
+    seed: u64,
+) -> Result<Vec<OpenPort>, LabError> {
+    let (mut ports, mut specs) = (Vec::new(), Vec::new());
     for (number, link) in topology.links.iter().enumerate() {
         for (way, end) in link.ends.iter().enumerate().filter(|(_, end)| end.node == Node::Switch(switch)) {
-            let driver = AfPacketPort::open(&interface(topology, switch, end.port))?;
+            specs.push(port_spec(end.port, interface(topology, switch, end.port), plan));
             let cable = |way: usize| Cable::new(link.shape, seed, (2 * number + way) as u64);
             let back = matches!(link.ends[1 - way].node, Node::Host(_)).then(|| cable(1 - way));
-            ports.push((SwitchPort::new(end.port, cable(way), back), Box::new(driver)));
+            ports.push(SwitchPort::new(end.port, cable(way), back));
         }
     }
-    Ok(ports)
+    Ok(ports.into_iter().zip(PortSpec::open_all(&specs)?).collect())
+}
+
+/// Returns the specification of a port.
+fn port_spec(port: u32, interface: String, plan: &KernelPlan) -> PortSpec {
+    let is_kernel_port = plan.ports.contains(&port) && kernel_part::obstacle().is_none();
+    let kind = match is_kernel_port {
+        true => PortKind::Xdp { interface, settings: XdpSettings { in_kernel: true, ..XdpSettings::default() } },
+        false => PortKind::AfPacket { interface },
+    };
+    PortSpec { number: u16::try_from(port).expect("ports have at most 16 bits"), kind }
+}
+
+/// Opens an ordinary port.
+pub fn ordinary_port(interface: &str) -> Result<Box<dyn Port>, PortError> {
+    Ok(Box::new(AfPacketPort::open(interface)?))
+}
+
+/// Returns the hosts at these ports of a switch, by their indices.
+fn hosts_at<'a>(topology: &Topology, switch: usize, ports: &'a [u32]) -> impl Iterator<Item = usize> + use<'a> {
+    let ports = topology.ports(switch).into_iter().filter(|(port, _)| ports.contains(port));
+    ports.filter_map(|(_, far)| match far.node {
+        Node::Host(host) => Some(host),
+        Node::Switch(_) => None,
+    })
+}
+
+/// Prepares the hosts at kernel ports of a switch: they receive frames from the kernel, and finish the frames that they
+/// send, so that these can be forwarded there.
+pub fn prepare_hosts(
+    topology: &Topology,
+    switch: usize,
+    ports: &[u32],
+    hosts: &[HostNamespace],
+) -> Result<(), NamespaceError> {
+    hosts_at(topology, switch, ports).try_for_each(|host| {
+        let namespace = &hosts[host].namespace;
+        namespace.turn_on(INTERFACE, Offload::Receive)?;
+        namespace.finish_sent_frames(INTERFACE, true)
+    })
+}
+
+/// Lets the hosts at ports that became ordinary ports leave their frames to the driver again, which is faster there.
+pub fn release_hosts(
+    topology: &Topology,
+    switch: usize,
+    ports: &[u32],
+    hosts: &[HostNamespace],
+) -> Result<(), NamespaceError> {
+    hosts_at(topology, switch, ports).try_for_each(|host| hosts[host].namespace.finish_sent_frames(INTERFACE, false))
 }
 
 /// Creates every link, or stops early once `ended` returns true.

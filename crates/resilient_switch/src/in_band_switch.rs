@@ -27,6 +27,18 @@ impl<S: RowSwitch> InBandSwitch<S> {
     }
 }
 
+impl<S> InBandSwitch<S> {
+    /// Returns the switch inside, if it has no resilient state and carries no messages of others.
+    pub fn as_plain(&self) -> Option<&S> {
+        self.inner.as_first().filter(|_| self.routes.is_none())
+    }
+
+    /// Returns the switch inside, if it has no resilient state and carries no messages of others.
+    pub fn as_plain_mut(&mut self) -> Option<&mut S> {
+        self.inner.as_first_mut().filter(|_| self.routes.is_none())
+    }
+}
+
 impl<S: RowSwitch> Device for InBandSwitch<S> {
     fn step(&mut self, now: Time, input: &mut Vec<Frame>, output: &mut Vec<Frame>) {
         if let Some(routes) = &self.routes {

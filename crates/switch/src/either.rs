@@ -39,6 +39,22 @@ impl<A, B> EitherSwitch<A, B> {
         EitherSwitch { inner: Kind::Second(Box::new(switch)) }
     }
 
+    /// Returns the switch inside, if it is of the first kind.
+    pub fn as_first(&self) -> Option<&A> {
+        match &self.inner {
+            Kind::First(switch) => Some(switch),
+            Kind::Second(_) => None,
+        }
+    }
+
+    /// Returns the switch inside, if it is of the first kind.
+    pub fn as_first_mut(&mut self) -> Option<&mut A> {
+        match &mut self.inner {
+            Kind::First(switch) => Some(switch),
+            Kind::Second(_) => None,
+        }
+    }
+
     /// Whether the switch is of the first kind.
     pub fn is_first(&self) -> bool {
         matches!(self.inner, Kind::First(_))

@@ -2,6 +2,7 @@
 
 use anyhow::anyhow;
 use clap::ValueEnum;
+use lab::KernelUse;
 use ports::{PortKind, PortSpec};
 use runtime::{RunConfig, RunReport};
 use serde_json::{Value, json};
@@ -21,6 +22,16 @@ pub enum KernelMode {
     Require,
     /// Never: treat kernel: ports as AF_XDP ports.
     Off,
+}
+
+impl From<KernelMode> for KernelUse {
+    fn from(mode: KernelMode) -> KernelUse {
+        match mode {
+            KernelMode::Auto => KernelUse::Auto,
+            KernelMode::Require => KernelUse::Require,
+            KernelMode::Off => KernelUse::Off,
+        }
+    }
 }
 
 /// Where the programs of a run come from.
@@ -146,10 +157,15 @@ fn attach_ports(
     }
     let live_output = *output;
     let on_note = Box::new(move |note: &str| live_output.note(note));
-    let restrict = source.may_change.then(|| Box::new(restrict_loader) as RestrictLoader);
+    let restrict = source.may_change.then(loader_restriction);
     let (hook, run) = kernel_ports.attach(&mut config.switch, source.is_placeholder, restrict, on_note)?;
     config.hooks.push(hooks::kernel(hook));
     Ok(run)
+}
+
+/// Returns the function that restricts the thread that loads the pipelines of controllers.
+pub fn loader_restriction() -> RestrictLoader {
+    Box::new(restrict_loader)
 }
 
 /// Leaves the thread that loads programs with the capabilities for that.
@@ -173,13 +189,18 @@ impl Shares {
     }
 }
 
-/// Returns the line of the summary about the kernel; empty if the program did not run there.
-pub fn summary_text(report: &RunReport<Switch>) -> String {
-    let Some(Shares { in_kernel, by_switch }) = Shares::of(report) else { return String::new() };
+/// Formats the numbers of packets by where they were processed.
+pub fn share_text(in_kernel: u64, by_switch: u64) -> String {
     let all = in_kernel + by_switch;
     let share = if all == 0 { 0.0 } else { in_kernel as f64 * 100.0 / all as f64 };
     let packets = counted(in_kernel as usize, "packet", "packets");
-    let mut text = format!("{packets} in the kernel ({share:.1} %), {by_switch} in the switch\n");
+    format!("{packets} in the kernel ({share:.1} %), {by_switch} in the switch")
+}
+
+/// Returns the line of the summary about the kernel; empty if the program did not run there.
+pub fn summary_text(report: &RunReport<Switch>) -> String {
+    let Some(Shares { in_kernel, by_switch }) = Shares::of(report) else { return String::new() };
+    let mut text = format!("{}\n", share_text(in_kernel, by_switch));
     for port in &report.ports {
         let crowded = report.switch.kernel_count(port.id).crowded.packets;
         if crowded > 0 {

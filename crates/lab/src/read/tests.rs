@@ -1,7 +1,9 @@
 use diagnostics::{Diagnostics, SourceMap};
 
 use crate::generate::{NetworkKind, generate};
-use crate::topology::{Endpoint, Entries, Hold, IntRole, Rate, Shape, Size, SwitchProgram, TinyAccess, Topology};
+use crate::topology::{
+    Endpoint, Entries, Hold, IntRole, KernelUse, Rate, Shape, Size, SwitchProgram, TinyAccess, Topology,
+};
 
 /// Reads a text; returns the topology and the rendered diagnostics.
 fn read(text: &str) -> (Option<Topology>, String) {
@@ -117,6 +119,26 @@ fn switches_say_where_their_controllers_reach_them() {
     for expected in
         ["several switches cannot share an address", "`p4runtime` must be true, false, or an address and port"]
     {
+        assert!(findings.contains(expected), "{expected} is not in\n{findings}");
+    }
+}
+
+#[test]
+fn switches_use_the_kernel_as_the_file_says() {
+    let text = "[defaults]\nkernel = \"auto\"\n[switches.s1]\n[switches.s2]\nkernel = \"off\"\n[switches.s3]\n\
+                kernel = \"require\"\n";
+    let uses = |text: &str| {
+        let (topology, findings) = read(text);
+        let topology = topology.unwrap_or_else(|| panic!("{findings}"));
+        let uses: Vec<KernelUse> = topology.switches.iter().map(|switch| switch.kernel).collect();
+        (uses, crate::emit(&topology))
+    };
+    let (said, emitted) = uses(text);
+    assert_eq!(said, [KernelUse::Auto, KernelUse::Off, KernelUse::Require]);
+    assert_eq!(uses(&emitted).0, said, "{emitted}");
+    assert_eq!(uses("[switches.s1]\n").0, [KernelUse::Off]);
+    let (_, findings) = read("[switches.s1]\nkernel = true\n[switches.s2]\nkernel = \"on\"\n");
+    for expected in ["`kernel` must be a string", "`kernel` must be \"auto\", \"require\" or \"off\", not \"on\""] {
         assert!(findings.contains(expected), "{expected} is not in\n{findings}");
     }
 }

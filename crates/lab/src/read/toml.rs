@@ -29,6 +29,7 @@
 //! cpu_port = 510
 //! p4runtime = true                  # serve controllers; or an address: "127.0.0.1:50051"
 //! device_id = 7
+//! kernel = "auto"                   # kernel ports: "off" (the default), "auto" or "require"; live only
 //!
 //! [stores.a]                        # stores of resilient state; all form one chain, in the order of their names
 //! durable = true                    # keeps its rows on disk; live only
@@ -51,7 +52,7 @@ use toml::de::DeTable;
 use super::document::{self, Reader};
 use super::{default_mac, field};
 use crate::topology::{
-    Delay, End, Endpoint, Entries, Hold, Host, IntRole, Lease, Link, Node, Rate, Shape, Size, SwitchProgram,
+    Delay, End, Endpoint, Entries, Hold, Host, IntRole, KernelUse, Lease, Link, Node, Rate, Shape, Size, SwitchProgram,
     TinyAccess, Topology, TopologySwitch,
 };
 
@@ -79,6 +80,9 @@ const MAX_SHARDS: u32 = 8;
 /// Length of the chain with an operator, if the file gives none and there are that many stores.
 const CHAIN_LENGTH: usize = 3;
 
+const DEFAULT_KEYS: [&str; 11] =
+    ["program", "entries", "p4runtime", "kernel", "link", "lease", "shards", "hold", "tpp", "tpp_limit", "int"];
+
 const LINK_KEYS: [&str; 9] =
     ["rate", "delay", "loss", "corruption", "duplication", "reordering", "reorder_by", "queue", "mtu"];
 
@@ -105,6 +109,7 @@ struct Defaults {
     program: SwitchProgram,
     entries: Entries,
     p4runtime: Option<Endpoint>,
+    kernel: KernelUse,
     shape: Shape,
     lease: Lease,
     shards: Option<u16>,
@@ -120,6 +125,7 @@ impl Reader<'_> {
             program: SwitchProgram::Unsaid,
             entries: Entries::None,
             p4runtime: None,
+            kernel: KernelUse::default(),
             shape: Shape::default(),
             lease: Lease::default(),
             shards: None,
@@ -129,9 +135,7 @@ impl Reader<'_> {
             int: IntRole::default(),
         };
         if let Some(table) = self.table(top, "defaults") {
-            let known =
-                ["program", "entries", "p4runtime", "link", "lease", "shards", "hold", "tpp", "tpp_limit", "int"];
-            self.known(table, "`defaults`", &known);
+            self.known(table, "`defaults`", &DEFAULT_KEYS);
             defaults.program = self.program(table).unwrap_or(defaults.program);
             defaults.entries = self.entries(table).unwrap_or(defaults.entries);
             defaults.p4runtime = self.endpoint(table).unwrap_or_default();
@@ -139,6 +143,7 @@ impl Reader<'_> {
                 let span = self.get(table, "p4runtime").map_or(Span::new(self.file, 0, 0), |(_, span)| span);
                 self.wrong(span, "several switches cannot share an address: write p4runtime = true here");
             }
+            defaults.kernel = self.word(table, "kernel", &KernelUse::WORDS).unwrap_or(defaults.kernel);
             defaults.lease = self.lease(table).unwrap_or(defaults.lease);
             defaults.shards = self.integer(table, "shards", 1..=MAX_SHARDS).map(|shards| shards as u16);
             defaults.hold = self.word(table, "hold", &Hold::WORDS).unwrap_or(defaults.hold);
@@ -332,14 +337,24 @@ impl Reader<'_> {
 
     fn switches(&mut self, top: &DeTable<'_>, defaults: &Defaults, topology: &mut Topology) {
         for (name, span, table) in self.named(top, "switches") {
-            self.known(table, "a switch", &["program", "entries", "cpu_port", "p4runtime", "device_id"]);
+            self.known(table, "a switch", &["program", "entries", "cpu_port", "p4runtime", "device_id", "kernel"]);
             let program = self.program(table).unwrap_or_else(|| defaults.program.clone());
             let entries = self.entries(table).unwrap_or_else(|| defaults.entries.clone());
             let cpu_port = self.integer(table, "cpu_port", 1..=self.max_port);
             let p4runtime = self.endpoint(table).unwrap_or(defaults.p4runtime);
             let device_id = self.integer(table, "device_id", 0..=u32::MAX).map(u64::from);
+            let kernel = self.word(table, "kernel", &KernelUse::WORDS).unwrap_or(defaults.kernel);
             let name = name.to_owned();
-            topology.switches.push(TopologySwitch { name, program, entries, cpu_port, p4runtime, device_id, span });
+            topology.switches.push(TopologySwitch {
+                name,
+                program,
+                entries,
+                cpu_port,
+                p4runtime,
+                device_id,
+                kernel,
+                span,
+            });
         }
     }
 

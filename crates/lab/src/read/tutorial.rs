@@ -14,7 +14,9 @@ use jsonc_parser::ast::{Array, Object, Value};
 use jsonc_parser::common::Ranged;
 
 use super::{default_mac, field};
-use crate::topology::{Delay, End, Entries, Host, Link, Node, Rate, Shape, SwitchProgram, Topology, TopologySwitch};
+use crate::topology::{
+    Delay, End, Entries, Host, KernelUse, Link, Node, Rate, Shape, SwitchProgram, Topology, TopologySwitch,
+};
 
 /// The extensions of JSON that the P4 tutorials' files may use: comments and trailing commas.
 const JSON: ParseOptions = ParseOptions {
@@ -169,7 +171,8 @@ impl Reader<'_> {
             Some(Value::NumberLit(number)) => number.value.parse().ok(),
             _ => None,
         };
-        TopologySwitch { name: name.to_owned(), program, entries, cpu_port, p4runtime: None, device_id: None, span }
+        let (name, kernel) = (name.to_owned(), KernelUse::Off);
+        TopologySwitch { name, program, entries, cpu_port, p4runtime: None, device_id: None, kernel, span }
     }
 
     fn links(&mut self, root: &Object<'_>, topology: &mut Topology) {

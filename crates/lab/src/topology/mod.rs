@@ -103,6 +103,24 @@ impl IntRole {
         [("off", IntRole::Off), ("transit", IntRole::Transit), ("sink", IntRole::Sink)];
 }
 
+/// The use of the kernel by the ports of a live switch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum KernelUse {
+    /// Ports run the program in the kernel where that is possible; the others are ordinary ports.
+    Auto,
+    /// All ports run the program in the kernel, or the lab does not start.
+    Require,
+    /// All ports are ordinary ports.
+    #[default]
+    Off,
+}
+
+impl KernelUse {
+    /// The words for them in a file.
+    pub const WORDS: [(&str, KernelUse); 3] =
+        [("auto", KernelUse::Auto), ("require", KernelUse::Require), ("off", KernelUse::Off)];
+}
+
 /// A machine at the edge. It has one interface, `eth0`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Host {
@@ -143,6 +161,8 @@ pub struct TopologySwitch {
     pub p4runtime: Option<Endpoint>,
     /// The device id that controllers ask for. If the file has none, it is the index among the switches, from 0.
     pub device_id: Option<u64>,
+    /// Whether its ports run the program in the kernel; live only.
+    pub kernel: KernelUse,
     /// Location of its name in the file.
     pub span: Span,
 }

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::channel;
 
 use lab::Shape;
+use lab::sim::Cable;
 use ports::{DropReason, PortError, PortStats, Sent};
 
 use super::*;
@@ -102,14 +103,16 @@ impl Rig {
         let ports = vec![port(1, Arc::clone(&to_receive), Transmit::Accept), port(2, Arc::default(), transmit)];
         // No command comes in these tests.
         let (_, commands) = channel();
-        let thread = SwitchThread::new(
+        let mut thread = SwitchThread::new(
             (Arc::clone(network), 0, 1),
             listener,
             Neighbours::default(),
             ports,
             commands,
             Instant::now(),
-        );
+        )
+        .expect("it needs no kernel");
+        thread.start_services();
         Rig { thread, to_receive, sent }
     }
 
@@ -118,7 +121,7 @@ impl Rig {
         *self.to_receive.lock().unwrap() = frames;
     }
 
-    fn counter(&self, name: &str) -> u64 {
+    fn counter(&mut self, name: &str) -> u64 {
         let counters = self.thread.status().counters;
         counters.iter().find(|(known, _)| known == name).map_or(0, |(_, value)| *value)
     }
@@ -144,19 +147,19 @@ fn a_frame_that_a_port_drops_counts_as_dropped_and_not_as_sent() {
 fn frames_that_arrive_at_a_crashed_switch_are_counted_as_lost() {
     let network = TestNetwork::new(None);
     let mut rig = Rig::new(&network, vec![frame(1)], Transmit::Accept);
-    let counts = |rig: &Rig| {
+    let counts = |rig: &mut Rig| {
         let port = &rig.thread.status().ports[0];
         (port.received, port.lost_while_failed)
     };
     rig.thread.handle_due(|| 1_000);
-    assert_eq!(counts(&rig), (1, 0));
+    assert_eq!(counts(&mut rig), (1, 0));
     rig.thread.carry_out(SwitchCommand::Fail(true));
     rig.receive(vec![frame(2), frame(3)]);
     rig.thread.handle_due(|| 2_000);
     rig.thread.carry_out(SwitchCommand::Fail(false));
     rig.receive(vec![frame(4)]);
     rig.thread.handle_due(|| 3_000);
-    assert_eq!(counts(&rig), (2, 2), "a restart resets neither");
+    assert_eq!(counts(&mut rig), (2, 2), "a restart resets neither");
     assert_eq!(*rig.sent.lock().unwrap(), [frame(1), frame(4)]);
 }
 
@@ -184,7 +187,7 @@ fn a_hook_beside_p4runtime_has_its_turn_and_injects_frames() {
     let listener = crate::controller::bind(&endpoint).expect("a port of this machine is free");
     let listener = ControllerListener::new(listener, Arc::clone(&network), 0, 1, endpoint);
     let mut rig = Rig::with_listener(&network, Some(listener), vec![frame(1)], Transmit::Accept);
-    assert!(rig.thread.server.is_some(), "{:?}", rig.thread.unserved);
+    assert!(rig.thread.server.is_some(), "{:?}", rig.thread.why);
     assert_eq!(rig.thread.hooks.iter_mut().count(), 2, "that of P4Runtime, and another");
 
     let begin = Instant::now();

@@ -67,6 +67,33 @@ impl Namespace {
         self.enter(work)?.map_err(self.failed(format!("enabling an offload of {interface}")))
     }
 
+    /// Lets the stack behind an interface finish its frames itself, or leave that to the card again, for as long as the
+    /// interface lives. A finished frame has complete checksums and its VLAN tags, and fits the MTU.
+    ///
+    /// # Errors
+    /// Returns an error if there is no such interface or it does not allow it.
+    pub fn finish_sent_frames(&self, interface: &str, is_finished: bool) -> Result<(), NamespaceError> {
+        // ETHTOOL_GFLAGS, ETHTOOL_SFLAGS and ETH_FLAG_TXVLAN.
+        const GET_FLAGS: u32 = 0x25;
+        const SET_FLAGS: u32 = 0x26;
+        const INSERT_TAGS: u32 = 1 << 7;
+        let work = || -> io::Result<()> {
+            let socket = UdpSocket::bind("0.0.0.0:0")?;
+            let device = Interface::new(socket.as_fd(), interface);
+            for offload in [Offload::Checksum, Offload::TcpSegmentation, Offload::Segmentation] {
+                match device.ethtool(offload.commands().1, u32::from(!is_finished)) {
+                    // While the other end of a veth has an XDP program, this end has no segmentation.
+                    Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => {}
+                    result => _ = result?,
+                }
+            }
+            let flags = device.ethtool(GET_FLAGS, 0)?;
+            let flags = if is_finished { flags & !INSERT_TAGS } else { flags | INSERT_TAGS };
+            device.ethtool(SET_FLAGS, flags).map(drop)
+        };
+        self.enter(work)?.map_err(self.failed(format!("changing the offloads of {interface}")))
+    }
+
     /// Turns all offloads of an interface off until the returned value is dropped.
     ///
     /// # Errors

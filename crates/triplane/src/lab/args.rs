@@ -1,9 +1,11 @@
 //! Defines the command line of `triplane lab`.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::{Args, Subcommand, ValueHint};
 
+use crate::kernel::KernelMode;
 use crate::memory::args::MemoryServeArgs;
 
 pub const AFTER_HELP: &str = "\
@@ -21,7 +23,8 @@ A network of P4 switches on this machine, from one file:
 
 Privileges: none are needed where unprivileged user namespaces are available. Otherwise:
   sudo setcap cap_sys_admin,cap_net_admin,cap_net_raw+ep triplane
-With --isolate each switch is a process that gives up all capabilities once its
+Kernel ports (--kernel) need root, or also cap_bpf and cap_perfmon, outside of user
+namespaces. With --isolate each switch is a process that gives up all capabilities once its
 ports are open.
 
 The topology.json files of the public P4 tutorials are read unchanged; pass their
@@ -137,6 +140,10 @@ pub struct LiveArgs {
     /// Use the interpreter instead of machine code.
     #[arg(long)]
     pub interpret: bool,
+    /// Run the programs of the switches in the kernel, at ports whose links have no rate, delay or errors; by default,
+    /// `kernel` in the topology says which switches do.
+    #[arg(long, value_name = "MODE")]
+    pub kernel: Option<KernelMode>,
     /// Run every switch in its own process, so that a crash does not affect the others.
     #[arg(long)]
     pub isolate: bool,
@@ -315,15 +322,27 @@ pub struct NewArgs {
     /// The shape.
     #[command(subcommand)]
     pub kind: NewKind,
-    /// Rate of the links, for example 1Gbps.
+    /// Rate of the links, for example 1Gbps; or unlimited.
     #[arg(long, global = true)]
-    pub rate: Option<lab::Rate>,
+    pub rate: Option<LinkRate>,
     /// Delay of the links, for example 10us.
     #[arg(long, global = true)]
     pub delay: Option<lab::Delay>,
     /// Queue capacity at each end of a link, in frames.
     #[arg(long, global = true, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub queue: Option<u32>,
+}
+
+/// Rate of links; `None` for links without serialisation time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkRate(pub Option<lab::Rate>);
+
+impl FromStr for LinkRate {
+    type Err = lab::NotAQuantity;
+
+    fn from_str(text: &str) -> Result<LinkRate, lab::NotAQuantity> {
+        Ok(LinkRate(if text == "unlimited" { None } else { Some(text.parse()?) }))
+    }
 }
 
 /// Shapes of networks.
@@ -378,7 +397,7 @@ pub enum NewKind {
         hosts: u32,
         /// Rate of the link in the middle.
         #[arg(long)]
-        middle_rate: Option<lab::Rate>,
+        middle_rate: Option<LinkRate>,
         /// Delay of the link in the middle.
         #[arg(long)]
         middle_delay: Option<lab::Delay>,

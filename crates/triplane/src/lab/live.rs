@@ -10,9 +10,10 @@ use anyhow::{Context, anyhow};
 use compiler::Architecture;
 use diagnostics::{Diagnostic, Diagnostics, SourceMap};
 use ir::Program;
-use lab::Topology;
 use lab::scenario::Scenario;
+use lab::{KernelUse, Topology};
 use lab_live::client::CaptureError;
+use lab_live::kernel_part::{KernelNotes, KernelPart, KernelPlan, KernelPort};
 use lab_live::traffic::{self, ReplayedFrames, TrafficProcess};
 use lab_live::{
     ControllerEndpoint, DaemonConnection, DaemonSettings, LabError, LabLifetime, LabRequest, LiveNetwork, RequestError,
@@ -28,8 +29,9 @@ use super::args::{
     DaemonArgs, DownArgs, LinkArgs, LinkState, LiveArgs, NameArgs, NodeArgs, PcapArgs, RunArgs, SwitchMainArgs, UpArgs,
 };
 use super::members;
-use super::network::{Live, Network, Wanted};
+use super::network::Network;
 use super::relaunch::ChildArguments;
+use super::wanted::{Live, Wanted};
 use super::{report, simulate};
 use crate::control::{FIXED_BY_MEMORY, FIXED_BY_STORES};
 use crate::load::{self, ARCHITECTURE};
@@ -59,6 +61,20 @@ impl LiveNetwork for Network {
 
     fn architecture(&self) -> &'static dyn Architecture {
         ARCHITECTURE
+    }
+
+    fn kernel_plan(&self, switch: usize) -> KernelPlan {
+        self.kernel.of(switch)
+    }
+
+    fn attach_kernel(
+        &self,
+        switch: usize,
+        running: &mut LiveSwitch<Switch>,
+        ports: Vec<KernelPort>,
+        notes: KernelNotes,
+    ) -> Result<Box<dyn KernelPart<LiveSwitch<Switch>>>, String> {
+        Network::attach_kernel(self, switch, running, ports, &notes)
     }
 
     fn create_cluster(&self, directory: &Path) -> Result<bool, LabError> {
@@ -96,7 +112,9 @@ impl LiveNetwork for Network {
 
 /// Loads a network for live use, with the executor of its processes.
 fn load_network(args: &LiveArgs, executor: Executor, only: Option<&str>, output: &Output) -> Result<Network, Failure> {
-    let wanted = Wanted { executor, live: Some(Live { p4runtime: args.p4runtime, only }) };
+    let kernel = args.kernel.map(KernelUse::from);
+    let live = Live { p4runtime: args.p4runtime, kernel, interpret: args.interpret, only };
+    let wanted = Wanted { executor, live: Some(live) };
     Network::load_for(&args.topology, &wanted, output)
 }
 
@@ -145,6 +163,18 @@ fn note_reachable_endpoints(network: &Network, output: &Output) {
     }
 }
 
+/// Notes what runs in the kernel and what does not.
+fn note_kernel_ports(name: &str, network: &Network, output: &Output) -> Result<(), Failure> {
+    network.kernel.notes.iter().for_each(|note| output.note(note));
+    if network.kernel.has_any()
+        && let Some(lab) = RunDirectory::find(name)?
+    {
+        let status = client::request(&lab, &LabRequest::Status)?;
+        report::kernel_notes(&status).iter().for_each(|note| output.note(note));
+    }
+    Ok(())
+}
+
 /// Runs `triplane lab up`.
 pub fn up(args: &UpArgs, output: &Output) -> Result<(), Failure> {
     let network = check(args, output)?;
@@ -159,6 +189,7 @@ pub fn up(args: &UpArgs, output: &Output) -> Result<(), Failure> {
     if let Some(stores) = members::describe(&network) {
         output.print(&format!("{stores}\n"))?;
     }
+    note_kernel_ports(&name, &network, output)?;
     note_reachable_endpoints(&network, output);
     let first = network.topology.hosts.first().map_or("h1", |host| host.name.as_str());
     output.note(&format!("try: triplane lab exec {first} ip addr; triplane lab status; triplane lab down"));
@@ -178,6 +209,7 @@ pub fn run(args: &RunArgs, output: &Output) -> Result<(), Failure> {
     let stop = flag_signals()?;
     let (name, started) = start(&args.up, LabLifetime::Bound, &stop, output)?;
     output.note(&format!("lab {name}: {} up in {:.2} s", network.describe(), started.took.as_secs_f64()));
+    note_kernel_ports(&name, &network, output)?;
     note_reachable_endpoints(&network, output);
     let played = traffic::play_in_process(&name, &ChildArguments::scenario(&args), &stop);
     if let Some(lab) = RunDirectory::find(&name)? {

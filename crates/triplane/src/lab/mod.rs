@@ -6,6 +6,7 @@
 
 pub mod args;
 mod int;
+mod kernel_plan;
 mod link_counts;
 mod live;
 mod members;
@@ -29,6 +30,7 @@ mod tables;
 mod timeline;
 mod timeline_svg;
 mod tiny;
+mod wanted;
 mod windows;
 mod writes;
 
@@ -74,7 +76,7 @@ pub fn run(args: &LabArgs, output: &Output) -> Result<(), Failure> {
 fn new(args: &NewArgs, output: &Output) -> Result<(), Failure> {
     let default = Shape { rate: Some(lab::Rate::from_bps(1_000_000_000)), ..Shape::default() };
     let shape = Shape {
-        rate: args.rate.or(default.rate),
+        rate: args.rate.map_or(default.rate, |rate| rate.0),
         delay: args.delay.unwrap_or(default.delay),
         queue: args.queue.unwrap_or(default.queue),
         ..default
@@ -87,7 +89,7 @@ fn new(args: &NewArgs, output: &Output) -> Result<(), Failure> {
         NewKind::LeafSpine { leaves, spines, hosts } => NetworkKind::LeafSpine { leaves, spines, hosts },
         NewKind::FatTree { k } => NetworkKind::FatTree { k },
         NewKind::Dumbbell { hosts, middle_rate, middle_delay } => {
-            middle.rate = middle_rate.or(middle.rate);
+            middle.rate = middle_rate.map_or(middle.rate, |rate| rate.0);
             middle.delay = middle_delay.unwrap_or(middle.delay);
             NetworkKind::Dumbbell { hosts }
         }

@@ -1,7 +1,6 @@
 //! Loads a topology with the programs and entries of its switches.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -20,10 +19,12 @@ use v1model::{CPU_PORT, Config, Executor, Image, Switch};
 use v1model_runtime::{LiveSwitch, simulated};
 
 use super::args::TopologyArgs;
+use super::kernel_plan::KernelPlans;
 use super::members;
 use super::narrow_links::narrow_links;
 use super::remote_tables::{RemoteTables, UndersizedServer, oversized};
 use super::replication::{Replication, Unreachable};
+use super::wanted::{Live, Wanted};
 use super::writes::Writes;
 use crate::load::{self, Loader, PLACEHOLDER, ProgramArgs};
 use crate::memory;
@@ -44,26 +45,10 @@ pub struct Network {
     pub replication: Option<Arc<Replication>>,
     /// The switches whose tables lie in the memory of servers.
     pub remote_tables: RemoteTables,
+    /// The ports of a live lab that are to run the programs in the kernel.
+    pub kernel: KernelPlans,
     /// The stores of a live lab and the switches with resilient state, once their files are read.
     cluster: OnceLock<Cluster>,
-}
-
-/// The purpose for which a network is loaded.
-pub struct Wanted<'a> {
-    /// The executor of the programs.
-    pub executor: Executor,
-    /// Options of a live network; `None` in virtual time, which has no controllers.
-    pub live: Option<Live<'a>>,
-}
-
-/// Options of a live network.
-#[derive(Clone, Copy, Default)]
-pub struct Live<'a> {
-    /// Makes every switch serve P4Runtime, the first one at this address. Without it, the topology selects the switches
-    /// that serve P4Runtime.
-    pub p4runtime: Option<SocketAddr>,
-    /// Prepares only this switch, in a network without stores.
-    pub only: Option<&'a str>,
 }
 
 /// A switch's program and entries.
@@ -135,6 +120,10 @@ impl Network {
             (Ok(topology), Some(switches)) => reader.remote_tables(topology, switches, wanted.live.is_some()),
             _ => RemoteTables::default(),
         };
+        let kernel = match (&topology, wanted.live) {
+            (Ok(topology), Some(live)) => reader.kernel(topology, live, &remote_tables),
+            _ => KernelPlans::default(),
+        };
         output.diagnostics(&reader.map, &reader.diagnostics);
         let wrong = reader.wrong + reader.diagnostics.error_count();
         match (topology, switches) {
@@ -143,7 +132,7 @@ impl Network {
                     replication.address_hosts(&mut topology);
                 }
                 let (replication, cluster) = (replication.map(Arc::new), OnceLock::new());
-                Ok(Network { topology, endpoints, switches, replication, remote_tables, cluster })
+                Ok(Network { topology, endpoints, switches, replication, remote_tables, kernel, cluster })
             }
             _ => Err(Failure::Input(load::mistakes(wrong))),
         }
@@ -367,6 +356,15 @@ impl Reader<'_> {
             planned.set_live_times();
         }
         planned
+    }
+
+    /// Plans the kernel ports.
+    fn kernel(&mut self, topology: &Topology, live: Live<'_>, remote_tables: &RemoteTables) -> KernelPlans {
+        let mut plans = KernelPlans::new(topology, live, |at| remote_tables.has(at));
+        for (span, message, help) in std::mem::take(&mut plans.mistakes) {
+            self.finding(span, message, help);
+        }
+        plans
     }
 
     /// Warns of stores whose rows would survive a crash in a live lab, and do not here.

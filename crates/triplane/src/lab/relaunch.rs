@@ -3,6 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
+use clap::ValueEnum;
 use lab_live::{ProcessArguments, ProcessRole};
 
 use super::args::{LiveArgs, RunArgs};
@@ -28,7 +29,7 @@ impl ChildArguments {
 
     /// Appends the options of the network and its file.
     fn append_network(&self, words: &mut Vec<OsString>) {
-        let LiveArgs { topology, seed, interpret, isolate, p4runtime } = &self.live;
+        let LiveArgs { topology, seed, interpret, kernel, isolate, p4runtime } = &self.live;
         if let Some(seed) = seed {
             words.push(option("--seed", &seed.to_string()));
         }
@@ -39,6 +40,9 @@ impl ChildArguments {
         words.extend(topology.define.iter().map(|define| option("--define", define)));
         if *interpret {
             words.push("--interpret".into());
+        }
+        if let Some(mode) = kernel.and_then(|mode| mode.to_possible_value()) {
+            words.push(option("--kernel", mode.get_name()));
         }
         if *isolate {
             words.push("--isolate".into());
@@ -107,6 +111,7 @@ mod tests {
 
     use super::super::args::{LabArgs, LabCommand};
     use super::*;
+    use crate::kernel::KernelMode;
 
     /// The command line of `triplane lab`, without the command.
     #[derive(Parser)]
@@ -128,14 +133,15 @@ mod tests {
 
     #[test]
     fn every_option_of_the_network_reaches_its_processes() {
-        let given = "--seed 7 --program r.p4 -I inc -I more -D N=1 --interpret --isolate --p4runtime 127.0.0.1:50100 --json \
-                     --scenario s.toml -- -odd.toml";
+        let given = "--seed 7 --program r.p4 -I inc -I more -D N=1 --interpret --kernel require --isolate --p4runtime \
+                     127.0.0.1:50100 --json --scenario s.toml -- -odd.toml";
         let given: Vec<&str> = given.split_whitespace().collect();
         let LabCommand::Daemon(daemon) = subcommand(&given, ProcessRole::Daemon { lab: "l", is_bound: true }) else {
             panic!("the daemon is `lab daemon`")
         };
         assert!(daemon.bound && daemon.name == "l" && daemon.live.isolate && daemon.live.interpret, "{daemon:?}");
         assert_eq!((daemon.live.seed, daemon.live.p4runtime), (Some(7), "127.0.0.1:50100".parse().ok()));
+        assert_eq!(daemon.live.kernel, Some(KernelMode::Require));
         assert_eq!(daemon.live.topology.topology, PathBuf::from("-odd.toml"));
         assert_eq!(daemon.live.topology.program, Some(PathBuf::from("r.p4")));
         assert_eq!(daemon.live.topology.include, ["inc", "more"].map(PathBuf::from));

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use switch::DropReason;
 
 use super::network::Network;
-use super::{int, link_counts, minions, windows};
+use super::{int, kernel_plan, link_counts, minions, windows};
 use crate::output::{aligned, duration, grouped, three_digits};
 use crate::tiny_counts::TinyCounts;
 
@@ -178,6 +178,9 @@ pub fn status(name: &str, status: &Value) -> String {
         if !about.is_empty() {
             notes.push_str(&format!("{}  {}\n", text(&switch["name"]), about.join(", ")));
         }
+        if let Some(state) = kernel_state(switch) {
+            notes.push_str(&format!("{}  {state}\n", text(&switch["name"])));
+        }
         for (at, port) in list(&switch["ports"]).iter().enumerate() {
             let first = at == 0;
             let lost = number(&port["dropped"]) + number(&port["from_host_dropped"]);
@@ -201,6 +204,13 @@ pub fn status(name: &str, status: &Value) -> String {
                 drops.push_str(&format!("{}:{} cannot be used: {failure}\n", text(&switch["name"]), port["port"]));
             }
         }
+        let crowded = number(&switch["kernel"]["crowded"]);
+        if crowded > 0 {
+            let (name, crowded) = (text(&switch["name"]), grouped(crowded));
+            drops.push_str(&format!(
+                "{name}  {crowded} were dropped on receive: the switch was behind with their flows\n"
+            ));
+        }
         for line in drop_lines(&switch["counters"]) {
             drops.push_str(&format!("{}  {line}\n", text(&switch["name"])));
         }
@@ -220,6 +230,40 @@ pub fn status(name: &str, status: &Value) -> String {
         all.push_str(&format!("\n{part}"));
     }
     format!("{all}\n{}", hosts.concat())
+}
+
+/// Returns the notes of a network that is up about programs in the kernel. Switches with the same note share it.
+pub fn kernel_notes(status: &Value) -> Vec<String> {
+    let mut notes: Vec<(String, Vec<&str>)> = Vec::new();
+    for switch in status["switches"].as_array().into_iter().flatten() {
+        let name = switch["name"].as_str().unwrap_or_default();
+        for note in switch["kernel"]["notes"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+            match notes.iter_mut().find(|(known, _)| known == note) {
+                Some((_, names)) => names.push(name),
+                None => notes.push((note.to_owned(), vec![name])),
+            }
+        }
+    }
+    notes.into_iter().map(|(note, names)| format!("{}: {note}", names.join(", "))).collect()
+}
+
+/// Formats the state of a switch with kernel ports: the shares of the packets, or why no packet is processed in the
+/// kernel.
+fn kernel_state(switch: &Value) -> Option<String> {
+    let kernel = &switch["kernel"];
+    let notes = kernel["notes"].as_array()?;
+    // JSON has the counts of a switch that crashed.
+    if switch["failed"] == true {
+        return None;
+    }
+    if kernel["is_active"] != true {
+        return notes.last()?.as_str().map(str::to_owned);
+    }
+    let ports: Vec<u32> =
+        kernel["ports"].as_array()?.iter().filter_map(|port| port.as_u64()?.try_into().ok()).collect();
+    let number = |key: &str| kernel[key].as_u64().unwrap_or(0);
+    let share = crate::kernel::share_text(number("packets"), number("switch_packets"));
+    Some(format!("kernel {}: {share}", kernel_plan::numbers(&ports)))
 }
 
 /// Formats the stores of a live network and their operator.
@@ -322,7 +366,8 @@ fn drop_lines(counters: &Value) -> Vec<String> {
         let mut left = number(&counters[&name]);
         let places = format!("{name}.at.");
         for (counter, value) in counters.as_object().into_iter().flatten() {
-            let Some(place) = counter.strip_prefix(&places) else { continue };
+            // Frames that no line of the program dropped have no place.
+            let Some(place) = counter.strip_prefix(&places).filter(|place| *place != "unknown") else { continue };
             left = left.saturating_sub(number(value));
             lines.push(format!("{} dropped {sentence} at {place}", grouped(number(value))));
         }

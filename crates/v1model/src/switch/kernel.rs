@@ -57,6 +57,8 @@ pub(super) struct KernelLink {
     memory: KernelMemory,
     /// The devices of ports. Packets to other ports are handed over.
     devices: BTreeMap<PortId, PortState>,
+    /// Ports whose packets, in both directions, are handed over.
+    diverted: BTreeSet<PortId>,
     /// The port states in the region, as last written.
     written: BTreeMap<PortId, (PortState, bool)>,
     /// Whether something besides tables has changed since the last update.
@@ -188,6 +190,7 @@ impl Switch {
             writer,
             memory,
             devices: BTreeMap::new(),
+            diverted: BTreeSet::new(),
             written: BTreeMap::new(),
             ports_changed: true,
             is_suspended: false,
@@ -203,6 +206,13 @@ impl Switch {
         if let Some(link) = &mut self.kernel {
             link.devices.insert(port, device);
             link.ports_changed = true;
+        }
+    }
+
+    /// Hands over all packets that a port receives or sends, or stops to do so. Takes effect with [`Switch::publish`].
+    pub fn divert_kernel_port(&mut self, port: PortId, is_diverted: bool) {
+        if let Some(link) = &mut self.kernel {
+            link.ports_changed |= if is_diverted { link.diverted.insert(port) } else { link.diverted.remove(&port) };
         }
     }
 
@@ -271,10 +281,10 @@ impl Switch {
         }
         for (port, device) in &link.devices {
             let may_wait = (0..PRIORITIES).any(|priority| !self.queues.is_open(*port, priority));
-            let is_up = self.ports.is_up(*port);
-            let state = (if may_wait || !is_up { PortState::Slow } else { *device }, is_up);
+            let receives = self.ports.is_up(*port) && !link.diverted.contains(port);
+            let state = (if may_wait || !receives { PortState::Slow } else { *device }, receives);
             if link.written.insert(*port, state) != Some(state) {
-                bpf::set_port(link.writer.layout(), (*link.memory).as_ref(), port.0, state.0, is_up);
+                bpf::set_port(link.writer.layout(), (*link.memory).as_ref(), port.0, state.0, receives);
             }
         }
         self.kernel = Some(link);

@@ -1,5 +1,6 @@
 //! Compiles programs for the kernel, and loads and attaches the code.
 
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -12,6 +13,9 @@ use switch::PortId;
 use v1model::Config;
 
 use super::{KernelPorts, NotInKernel, RestrictLoader, system};
+
+/// Error number of a device whose MTU is too large for XDP programs without multi-buffer support.
+const ERANGE: i32 = 34;
 
 /// Code that runs on all ports. Its gate is closed: it hands all packets over.
 pub(super) struct LoadedCode {
@@ -75,7 +79,7 @@ impl KernelPorts {
                 Err(error) => {
                     // Its frames are those of the switch. A port that has gone has none.
                     let _ = attachment.restore();
-                    refused.push((*port, error.to_string()));
+                    refused.push((*port, why_refused(&error)));
                     last = Some(error);
                 }
             }
@@ -84,6 +88,14 @@ impl KernelPorts {
             return Err(system("cannot attach the program")(error));
         }
         Ok(LoadedCode { ports: attached, refused, instructions: programs[0].1, region, code: compiled.code })
+    }
+}
+
+/// Returns the reason why an interface refuses the code.
+fn why_refused(error: &io::Error) -> String {
+    match error.raw_os_error() {
+        Some(ERANGE) => "the interface's MTU is too large for XDP".to_owned(),
+        _ => error.to_string(),
     }
 }
 

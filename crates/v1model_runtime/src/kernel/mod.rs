@@ -13,6 +13,7 @@
 //! processes all packets.
 
 mod hook;
+mod live;
 mod load;
 
 use std::fmt;
@@ -24,6 +25,7 @@ use switch::PortId;
 use v1model::Switch;
 
 pub use hook::KernelHook;
+pub use live::{LiveProgram, attach_live};
 use load::{KernelLoader, LoadedCode};
 
 /// Size of an Ethernet header in bytes.
