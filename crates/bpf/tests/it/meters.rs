@@ -121,7 +121,7 @@ fn random_config(rng: &mut SplitMix64) -> Option<MeterConfig> {
 }
 
 /// Whether no packet has the lock of any meter.
-fn is_free(rig: &Rig) -> bool {
+pub fn is_free(rig: &Rig) -> bool {
     let layout = &rig.compiled.layout;
     let arrays = layout.meters().map(|(id, first)| (first, rig.program.meters[id].size.expect("an array") as usize));
     let direct = layout.direct_meters().map(|(_, first, count)| (first, count));
