@@ -250,9 +250,10 @@ impl MeterArray {
         let fills = self.fills.fetch_add(1, Relaxed) + 1;
         drop(filled);
         // Those who share the cells do not know of fills.
+        let fresh = self.fresh();
         for (index, cell) in (0..).zip(self.shared.get().map_or(&[][..], PlacedCells::all)) {
             let _held = self.hold(cell, index, true);
-            store(cell, fills, &self.fresh());
+            store(cell, fills, &fresh);
         }
         Ok(())
     }
