@@ -2,6 +2,7 @@
 //! all widths, inside `@atomic` sections, in large numbers, and in a region that others have overwritten.
 
 use std::fmt::Write;
+use std::sync::atomic::Ordering;
 
 use bits::Bits;
 use bpf::HandOverReason;
@@ -131,7 +132,7 @@ fn packets_have_the_same_colours_on_every_path() {
             assert_eq!(way_out == Way::HandedOver, data[0] == 2, "packet {number}: {way_out:?}");
             assert!(is_free(&rig), "packet {number}");
             let lock = rig.compiled.layout.atomic_lock().expect("a section");
-            assert_eq!(rig.region[lock].load(std::sync::atomic::Ordering::Relaxed), 0, "packet {number}");
+            assert_eq!(rig.region[lock].load(Ordering::Relaxed), 0, "packet {number}");
             if let Way::Sent { data: sent, .. } = way_out
                 && ![1, 3].contains(&data[0])
             {
@@ -155,6 +156,31 @@ fn a_corrupted_region_miscolours_but_never_faults_or_hangs() {
         (0..8).for_each(|index| configure(program, objects, index, random_config(&mut rng)));
     });
     region::corrupt(&rig, packet);
+}
+
+#[test]
+fn a_packet_that_is_given_up_releases_its_meters() {
+    let program = rig::compile_text(SOURCE, None).expect("a valid program");
+    let rig = Rig::new(&program, |program, objects| {
+        add_flows(program, objects);
+        let config = MeterConfig { cir: 1, cbs: 1 << 20, pir: 1, pbs: 1 << 20 };
+        (0..8).for_each(|index| configure(program, objects, index, config));
+    });
+    let (_, first, count) = rig.compiled.layout.direct_meters().last().expect("a direct meter");
+    let tables = &rig.region[first + count * engine::meter_word::COUNT..];
+    let intact: Vec<u64> = tables.iter().map(|word| word.load(Ordering::Relaxed)).collect();
+    let (mut rng, mut given_up) = (SplitMix64::new(9), 0);
+    for _ in 0..3000 {
+        // Some words of the tables are wrong, so that packets find records with other actions.
+        for (word, value) in tables.iter().zip(&intact) {
+            word.store(if *value != 0 && rng.percent(10) { rng.below(8) } else { *value }, Ordering::Relaxed);
+        }
+        let outcome = rig.machine(0, &mut packet(&mut rng)).expect("no fault");
+        bpf::finish_hand_overs(&rig.compiled.layout, &rig.region);
+        assert!(is_free(&rig), "{outcome:?}");
+        given_up += u32::from(outcome.verdict == bpf::uapi::XDP_ABORTED as u32);
+    }
+    assert!(given_up > 50, "{given_up} packets");
 }
 
 #[test]
