@@ -7,9 +7,9 @@ use super::scratch::ScratchWord;
 use super::{Emitter, HandOverReason, R0, R2, R3, SCRATCH};
 use crate::asm::{AccessSize, Alu, Cond, Instruction, Label, MapRef};
 
-/// Number of times that a packet looks at a lock, with a pause before each further look: half a microsecond, longer than
-/// another packet has it for a few registers. One that searches rules behind its section may have it for longer. The
-/// verifier follows each of them.
+/// Number of times that a packet looks at a lock, with a pause between two of them. That takes half a microsecond,
+/// longer than another packet has the lock for a few registers. One that searches rules behind its section may have it
+/// for longer. The verifier follows each look.
 const ATTEMPTS: i32 = 12;
 /// Number of atomic operations in a pause, of some nanoseconds each.
 const PAUSE: usize = 8;

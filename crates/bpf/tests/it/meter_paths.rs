@@ -82,7 +82,7 @@ fn key(index: u8) -> Vec<KeyValue> {
     vec![KeyValue::Ternary(Bits::new(index.into(), 8), Bits::new(255, 8))]
 }
 
-/// Adds an entry for each index but 7, half of which meter in their action.
+/// Adds an entry for each index but 7. Every second one meters in its action.
 fn add_flows(program: &Program, objects: &mut Objects) {
     let table = program.table_named("I.flows").expect("a table");
     for index in 0..7 {
@@ -101,7 +101,7 @@ fn configure(program: &Program, objects: &mut Objects, index: u8, config: MeterC
     let _ = objects.configure_entry_meter(table, &key(index), 1, Some(config));
 }
 
-/// Returns rates, in packets or in some hundred bytes, of which packets have all colours.
+/// Returns rates in packets or in some hundred bytes, so that packets have all colours.
 fn random_config(rng: &mut SplitMix64) -> MeterConfig {
     let scale = if rng.percent(50) { 1 } else { 300 };
     let mut number = |below: u64| rng.below(below) * scale;

@@ -10,7 +10,7 @@ use rng::SplitMix64;
 use crate::kernel::InKernel;
 use crate::rig::{self, Rig, Way};
 
-/// Tags are parsed while one of them is in a set, and each of them tells apart what is behind it.
+/// Tags are parsed while they are in a set. Another parser matches each of them with the bytes behind it.
 const SOURCE: &str = r#"
 #include <core.p4>
 #include <v1model.p4>

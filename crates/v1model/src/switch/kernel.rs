@@ -144,13 +144,13 @@ impl Switch {
     /// [`Switch::publish`], all at once. All ports are slow at first: see [`Switch::set_kernel_device`].
     ///
     /// `memory` is the region that the code was loaded with, all zeros. The caller attaches the code, and gives the
-    /// switch the frames that it hands over. `waits` waits for packets that run in the kernel. Registers, meters, and the
-    /// lock of `@atomic` blocks lie in the region from now on, so no worker may run packets meanwhile.
+    /// switch the frames that it hands over. `waits` waits for packets that run in the kernel. Registers, meters, and
+    /// the lock of `@atomic` blocks lie in the region from now on, so no worker may run packets meanwhile.
     ///
     /// # Errors
     /// If the members of an action profile do not fit into the region: then all packets are handed over until a change
-    /// makes room. Entries that do not fit are no error, see [`Switch::kernel_failure`]. Or if the registers or
-    /// meters lie in the region of earlier code.
+    /// makes room. Entries that do not fit are no error, see [`Switch::kernel_failure`]. Or if the registers or meters
+    /// lie in the region of earlier code.
     ///
     /// # Panics
     /// If the code is of another program, or the memory is smaller than the region.
