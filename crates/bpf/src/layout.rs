@@ -368,7 +368,8 @@ impl RegionLayout {
             }
             let meter = direct_meters.get(id).copied();
             if program.tables[*id].meter.is_some() && meter.is_none() {
-                refused.insert(*id, HandOverReason::Meter);
+                let reason = if profile.is_some() { HandOverReason::ProfileMeter } else { HandOverReason::TableSize };
+                refused.insert(*id, reason);
                 continue;
             }
             match Self::table(program, (&program.tables[*id], limit), (state, profile, meter), &mut bytes)? {

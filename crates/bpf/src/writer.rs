@@ -52,8 +52,8 @@ pub enum RegionError {
     /// A packet that began before the last update still runs, so the other copy cannot be written.
     #[error("a packet has not finished in the kernel in time")]
     Stuck,
-    /// The registers of the switch lie in another region.
-    #[error("the registers lie in memory that is shared with earlier code")]
+    /// The registers or meters of the switch, or its lock of `@atomic` sections, lie in another region.
+    #[error("the registers and meters lie in memory that is shared with earlier code")]
     Shared,
 }
 
@@ -285,13 +285,20 @@ impl RegionWriter {
     /// If the region is smaller than [`RegionLayout::bytes`].
     pub fn collect_counts(&mut self, region: &[AtomicU64], sink: &mut dyn CountSink) {
         take_counts(&self.layout, region, sink);
+        self.layout.tables.keys().for_each(|table| self.collect_hits(region, *table, sink));
+    }
+
+    /// Takes the hits of a table's entries out of the region.
+    ///
+    /// # Panics
+    /// If the region is smaller than [`RegionLayout::bytes`].
+    pub fn collect_hits(&self, region: &[AtomicU64], table: TableId, sink: &mut dyn CountSink) {
+        let layout = self.layout.tables.get(&table);
+        let Some(layout) = layout.filter(|layout| layout.counts.is_some()) else { return };
         for (number, copy) in (0..).zip(&self.copies) {
-            for (id, table) in &copy.tables {
-                let layout = &self.layout.tables[id];
-                for entry in table.entries.values().filter(|_| layout.counts.is_some()) {
-                    let hits = take_hits(region, layout, number * self.layout.copy_bytes, entry.record);
-                    hits.into_iter().for_each(|hits| sink.hit(*id, entry.handle, hits));
-                }
+            for entry in copy.tables[&table].entries.values() {
+                let hits = take_hits(region, layout, number * self.layout.copy_bytes, entry.record);
+                hits.into_iter().for_each(|hits| sink.hit(table, entry.handle, hits));
             }
         }
     }

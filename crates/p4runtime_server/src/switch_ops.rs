@@ -136,9 +136,23 @@ impl Op {
         }
     }
 
-    /// Whether packets see the effect at once, and not when it is published.
-    pub(crate) fn is_seen_at_once(&self) -> bool {
+    /// Whether the operation sets a register or a meter of an array. Packets see the effect at once, and no other
+    /// operation depends on it.
+    pub(crate) fn sets_shared_array(&self) -> bool {
         matches!(self, Op::SetRegister(..) | Op::SetMeter(..))
+    }
+
+    /// Whether packets see the effect at once, and not when it is published.
+    pub(crate) fn is_seen_at_once(&self, objects: &Objects) -> bool {
+        match self {
+            Op::SetEntryMeter { .. } => true,
+            Op::ModifyEntry(EntryWrite { table, keys, priority, meter: Some(meter), .. }) => {
+                objects.get(*table, keys, *priority).is_ok_and(|present| present.meter_config != *meter)
+            }
+            // The entry may get the meter of one that is removed by the same write.
+            Op::InsertEntry(write) => matches!(write.meter, Some(Some(_))),
+            _ => self.sets_shared_array(),
+        }
     }
 
     /// Runs the operation.
@@ -360,7 +374,8 @@ fn attach(
     }
 }
 
-/// Restores an entry. The buckets of its meter start full; everything else is as before.
+/// Restores an entry. Its meter's buckets start full, unless it has kept its configuration; everything else is as
+/// before.
 fn restore(objects: &mut Objects, table: TableId, before: EntryBefore, removed: bool) {
     let EntryBefore { entry, constant, counter, meter } = before;
     let (keys, priority) = (entry.keys.clone(), entry.priority);
@@ -372,9 +387,9 @@ fn restore(objects: &mut Objects, table: TableId, before: EntryBefore, removed: 
         objects.modify(table, entry)
     };
     result.expect("the entry was there before");
-    // Tables without counters or meters refuse these calls; that is expected.
+    // Tables without counters refuse this call; that is expected.
     let _ = objects.set_entry_counter(table, &keys, priority, counter);
-    let _ = objects.configure_entry_meter(table, &keys, priority, meter);
+    attach(objects, table, &keys, priority, None, Some(meter)).expect("the entry had this meter");
 }
 
 impl Undo {

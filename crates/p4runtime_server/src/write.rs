@@ -13,7 +13,7 @@ use crate::data_plane::DataPlane;
 use crate::restrictions::{self, ReplacedReferences};
 use crate::shadow::ShadowChange;
 use crate::status::{Code, Refusal};
-use crate::switch_ops::Undo;
+use crate::switch_ops::{Op, Undo};
 use crate::translate::PlannedUpdate;
 
 /// Maximum number of elements of whole arrays that one write keeps for a rollback: those of one array of any size.
@@ -40,7 +40,8 @@ pub(crate) struct WriteBatch {
     /// The updates in the order of the request. `None` only while an item is being run or undone.
     items: Vec<Option<BatchItem>>,
     /// Indices of the updates in the order in which they run. If packets must see all of the batch or none of it, those
-    /// that they see at once are the last ones, as all packets wait for them.
+    /// of registers and meter arrays are the last ones: packets see them at once, so all packets wait for them. Direct
+    /// meters are seen at once, too, but other updates may insert or remove their entries, so they keep their places.
     order: Vec<usize>,
     /// Whether no packet is being processed until what was written is published.
     is_exclusive: bool,
@@ -56,9 +57,11 @@ pub(crate) struct WriteBatch {
     finished: bool,
 }
 
-/// Whether packets see the effect of an update at once.
-fn is_seen_at_once(item: &Option<BatchItem>) -> bool {
-    matches!(item, Some(BatchItem::Ready(planned)) if planned.op.is_seen_at_once())
+impl BatchItem {
+    /// Returns the operation of an update that has not run.
+    fn pending(&self) -> Option<&Op> {
+        if let BatchItem::Ready(planned) = self { Some(&planned.op) } else { None }
+    }
 }
 
 impl WriteBatch {
@@ -79,7 +82,8 @@ impl WriteBatch {
         let items: Vec<_> = plans.into_iter().map(item).collect();
         let mut order: Vec<usize> = (0..items.len()).collect();
         if atomicity == Atomicity::DataplaneAtomic {
-            order.sort_by_key(|at| is_seen_at_once(&items[*at]));
+            let pending = |at: usize| items[at].as_ref().and_then(BatchItem::pending);
+            order.sort_by_key(|at| pending(*at).is_some_and(Op::sets_shared_array));
         }
         WriteBatch {
             admission,
@@ -132,8 +136,11 @@ impl WriteBatch {
 
     /// Keeps all packets out until the batch is published, if they would see the next update without the rest.
     fn keep_packets_out(&mut self, switch: &mut dyn SwitchControl, stop_others: &dyn Fn()) {
-        let is_next = self.order.get(self.next).is_some_and(|at| is_seen_at_once(&self.items[*at]));
-        if is_next && self.is_atomic() && !self.rolling_back && !self.is_exclusive {
+        if !self.is_atomic() || self.rolling_back || self.is_exclusive {
+            return;
+        }
+        let next = self.order.get(self.next).and_then(|at| self.items[*at].as_ref()?.pending());
+        if next.is_some_and(|op| op.is_seen_at_once(switch.objects())) {
             self.is_exclusive = true;
             stop_others();
             switch.suspend_kernel();

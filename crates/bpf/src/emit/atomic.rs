@@ -4,12 +4,15 @@
 //! the kernel may not wait for a thread that has no processor, so it tries a number of times and is handed over then.
 
 use super::scratch::ScratchWord;
-use super::{Emitter, HandOverReason, R0, R2, R3};
+use super::{Emitter, HandOverReason, R0, R2, R3, SCRATCH};
 use crate::asm::{AccessSize, Alu, Cond, Instruction, Label, MapRef};
 
-/// Number of times that a packet looks at the lock: half a microsecond, longer than another packet has it for a few
-/// registers. One that searches rules behind its section may have it for longer.
-const ATTEMPTS: i32 = 200;
+/// Number of times that a packet looks at a lock, with a pause between two of them. That takes half a microsecond,
+/// longer than another packet has the lock for a few registers. One that searches rules behind its section may have it
+/// for longer. The verifier follows each look.
+const ATTEMPTS: i32 = 12;
+/// Number of atomic operations in a pause, of some nanoseconds each.
+const PAUSE: usize = 8;
 
 impl Emitter<'_> {
     /// Takes the lock, unless the packet has it. Hands over if others have it for long.
@@ -41,16 +44,28 @@ impl Emitter<'_> {
 
     /// Takes a lock, the word at an offset from r2. Jumps if others have it for long. Overwrites r0 and r3.
     pub(super) fn try_lock(&mut self, offset: i16, none: Label) {
-        let again = self.code.label();
-        self.alu(Alu::Mov, R3, ATTEMPTS + 1);
-        self.bind(again);
-        self.alu(Alu::Sub, R3, 1);
-        self.jump_if(Cond::Eq, R3, 0, none);
+        let [look, again, end] = [(); 3].map(|()| self.code.label());
+        self.alu(Alu::Mov, R3, ATTEMPTS);
+        self.bind(look);
         self.push(Instruction::Load(AccessSize::B8, R0, R2, offset));
         self.jump_if(Cond::Ne, R0, 0, again);
         self.alu(Alu::Mov, R0, 1);
         self.push(Instruction::AtomicExchange(R2, offset, R0));
-        self.jump_if(Cond::Ne, R0, 0, again);
+        self.jump_if(Cond::Eq, R0, 0, end);
+        self.bind(again);
+        self.alu(Alu::Sub, R3, 1);
+        self.jump_if(Cond::Eq, R3, 0, none);
+        self.pause();
+        self.jump(look);
+        self.bind(end);
+    }
+
+    /// Waits for some 40 ns, without a change of memory. Overwrites r0.
+    fn pause(&mut self) {
+        for _ in 0..PAUSE {
+            self.alu(Alu::Mov, R0, 0);
+            self.push(Instruction::AtomicFetchAdd(SCRATCH, ScratchWord::EPOCH.offset(), R0));
+        }
     }
 
     /// Releases a lock, the word at an offset from r2. Overwrites r0.

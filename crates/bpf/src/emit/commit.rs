@@ -199,7 +199,7 @@ impl Emitter<'_> {
             self.jump_if(Cond::Eq, R1, 0, is_none);
             self.jump_if_number(Cond::Gt, R1, layout.capacity.into(), is_none);
             if let Some(uses) = layout.uses {
-                // Whoever sees the count sees the time, too.
+                // A reader that sees the count sees the time, too.
                 self.load_table_address(R2, uses);
                 self.mov(R3, R1);
                 self.alu(Alu::Lsh, R3, 3);

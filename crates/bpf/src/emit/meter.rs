@@ -36,7 +36,7 @@ impl Emitter<'_> {
     pub(super) fn meter_problem(&self, meter: MeterId, index: &Expr, place: &LValue) -> Option<HandOverReason> {
         let is_refused = !self.layout.meters.contains_key(&meter);
         is_refused
-            .then_some(HandOverReason::Meter)
+            .then_some(HandOverReason::LargeMeter)
             .or_else(|| self.expr_problem(index))
             .or_else(|| if self.is_needed(place) { self.place_problem(place) } else { None })
     }
@@ -95,8 +95,8 @@ impl Emitter<'_> {
         self.push(Instruction::Load(AccessSize::B8, R0, R2, last + 8));
         self.store_word(generation, R0);
         self.push(Instruction::Load(AccessSize::B8, R1, R2, last));
-        // The entry has a number for which there is no room.
-        self.hand_over_if(Cond::Eq, R1, 0, HandOverReason::Meter);
+        // The entry has a number for which there is no room, as the table has less than it requests.
+        self.jump_if(Cond::Eq, R1, 0, self.slow);
         self.alu(Alu::Sub, R1, 1);
         self.jump_if_number(Cond::Ge, R1, cells.count.into(), self.abort);
         self.execute_cell(cells, self.program.meters[meter].unit, Some(generation));

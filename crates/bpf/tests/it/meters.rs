@@ -17,8 +17,8 @@ use crate::kernel::InKernel;
 use crate::rig::{self, PORTS, Rig, Way};
 
 /// The first byte of a packet chooses its way: 0 executes a meter of each kind, 1 two of one array, 2 the same one
-/// twice, 3 needs the switch after all, 4 is dropped, 5 executes none, 6 misses in the table after it has hit. The second
-/// and the third are indices.
+/// twice, 3 needs the switch after all, 4 is dropped, 5 executes none, 6 misses in the table after it has hit. The
+/// second and the third are indices.
 const SOURCE: &str = r#"
 #include <core.p4>
 #include <v1model.p4>
@@ -113,7 +113,7 @@ fn configure(program: &Program, objects: &mut Objects, index: u8, config: Option
     let _ = objects.configure_entry_meter(flows(program), &key(index), 0, config);
 }
 
-/// Returns rates and bursts of all sizes, some of which need more than 64 bits.
+/// Returns rates and bursts of all sizes. Some need more than 64 bits.
 fn random_config(rng: &mut SplitMix64) -> Option<MeterConfig> {
     let mut number = |bits: u64| rng.next_u64() >> (64 - rng.below(bits) - 1);
     let (cir, more, cbs, pbs) = (number(34), number(34), number(34), number(34));
@@ -121,7 +121,7 @@ fn random_config(rng: &mut SplitMix64) -> Option<MeterConfig> {
 }
 
 /// Whether no packet has the lock of any meter.
-fn is_free(rig: &Rig) -> bool {
+pub fn is_free(rig: &Rig) -> bool {
     let layout = &rig.compiled.layout;
     let arrays = layout.meters().map(|(id, first)| (first, rig.program.meters[id].size.expect("an array") as usize));
     let direct = layout.direct_meters().map(|(_, first, count)| (first, count));

@@ -142,10 +142,10 @@ impl Objects {
         self.meter_array(meter)?.fill(config)
     }
 
-    /// Moves a meter array to shared memory, from this word on: [`meter_word::COUNT`](super::meter_word) words for each
-    /// element. Others may execute its meters there from now on, as other workers do, while they hold
-    /// [`meter_word::LOCK`](super::meter_word). Meanwhile no worker may run packets. Returns false if it already lies in
-    /// shared memory.
+    /// Moves a meter array to shared memory, from this word on: [`meter_word::COUNT`](super::meter_word) words for
+    /// each element. Others may execute its meters there from now on, as other workers do, while they hold
+    /// [`meter_word::LOCK`](super::meter_word). Meanwhile no worker may run packets. Returns false if it already lies
+    /// in shared memory.
     ///
     /// # Panics
     /// If it is a direct meter, or the memory does not have all words.

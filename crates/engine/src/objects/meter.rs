@@ -42,8 +42,8 @@ pub(crate) const WORDS: usize = 10;
 
 const NANO: u128 = 1_000_000_000;
 
-/// Returns the times in nanoseconds after which an empty committed and an empty peak bucket are full: `u64::MAX` if that
-/// takes longer, or a bucket is never full.
+/// Returns the times in nanoseconds after which an empty committed and an empty peak bucket are full: `u64::MAX` if
+/// that takes longer, or a bucket is never full.
 pub(crate) fn fill_times(config: MeterConfig) -> [u64; 2] {
     let MeterConfig { cir, cbs, pir, pbs } = config;
     [(cir, cbs), (pir, pbs)].map(|(rate, burst)| {

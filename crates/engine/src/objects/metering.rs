@@ -51,22 +51,22 @@ pub mod meter_word {
 }
 
 /// A meter as words.
-type Cell = [AtomicU64; meter_word::COUNT];
+type MeterCell = [AtomicU64; meter_word::COUNT];
 
 /// Loads the meter of a cell.
-fn load(cell: &Cell) -> Meter {
+fn load(cell: &MeterCell) -> Meter {
     Meter::from_words(std::array::from_fn(|at| cell[meter_word::FLAGS + at].load(Relaxed)))
 }
 
 /// Stores the state of a meter that has kept its configuration.
-fn store_state(cell: &Cell, meter: &Meter) {
+fn store_state(cell: &MeterCell, meter: &Meter) {
     for (word, value) in cell[meter_word::FLAGS..][..WORDS].iter().zip(meter.to_words()) {
         word.store(value, Relaxed);
     }
 }
 
 /// Stores a meter that may have another configuration.
-fn store(cell: &Cell, round: u64, meter: &Meter) {
+fn store(cell: &MeterCell, round: u64, meter: &Meter) {
     store_state(cell, meter);
     let times = meter.config().map_or([0; 2], fill_times);
     for (word, value) in cell[meter_word::COMMITTED_FILL_TIME..].iter().zip(times) {
@@ -82,7 +82,7 @@ struct PlacedCells {
 }
 
 impl PlacedCells {
-    fn all(&self) -> &[Cell] {
+    fn all(&self) -> &[MeterCell] {
         let (cells, []) = (*self.words).as_ref()[self.range.clone()].as_chunks() else { unreachable!("whole cells") };
         cells
     }
@@ -119,7 +119,7 @@ const SPINS: u32 = 100;
 pub(crate) struct MeterArray {
     size: u64,
     unit: Unit,
-    own: Paged<Cell>,
+    own: Paged<MeterCell>,
     /// Set once, and then used instead of `own`.
     shared: OnceLock<PlacedCells>,
     /// Number of times all meters were configured at once, and the latest such configuration.
@@ -149,19 +149,19 @@ impl MeterArray {
     }
 
     /// Returns a cell, if it has memory.
-    fn get(&self, index: u64) -> Option<&Cell> {
+    fn get(&self, index: u64) -> Option<&MeterCell> {
         let shared = self.shared.get().and_then(|shared| shared.all().get(index as usize));
         shared.or_else(|| self.own.get(index))
     }
 
     /// Returns a cell for writing. Those behind the shared ones lie in memory of the switch.
-    fn at(&self, index: u64) -> &Cell {
+    fn at(&self, index: u64) -> &MeterCell {
         let shared = self.shared.get().and_then(|shared| shared.all().get(index as usize));
         shared.unwrap_or_else(|| self.own.at(index))
     }
 
     /// Waits until nobody else uses a cell.
-    fn hold<'c>(&'c self, cell: &'c Cell, index: u64, several: bool) -> Held<'c> {
+    fn hold<'c>(&'c self, cell: &'c MeterCell, index: u64, several: bool) -> Held<'c> {
         let is_shared = self.shared.get().is_some_and(|shared| (index as usize) < shared.all().len());
         if !is_shared {
             return Held::Own { _guard: self.locks.hold(several, index) };
@@ -250,9 +250,10 @@ impl MeterArray {
         let fills = self.fills.fetch_add(1, Relaxed) + 1;
         drop(filled);
         // Those who share the cells do not know of fills.
+        let fresh = self.fresh();
         for (index, cell) in (0..).zip(self.shared.get().map_or(&[][..], PlacedCells::all)) {
             let _held = self.hold(cell, index, true);
-            store(cell, fills, &self.fresh());
+            store(cell, fills, &fresh);
         }
         Ok(())
     }

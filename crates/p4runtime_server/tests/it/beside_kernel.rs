@@ -9,6 +9,7 @@ use p4runtime_proto::v1::write_request::Atomicity;
 use p4runtime_server::testing::TestServer;
 use switch::PortId;
 
+use crate::spec::rig::build::{Build, call, entry};
 use crate::v1model_target::V1ModelTarget;
 
 /// Returns a server whose switch has code in the kernel, as far as it knows.
@@ -92,5 +93,51 @@ fn packets_see_registers_of_an_atomic_write_with_all_of_it() {
         // The data plane publishes what was written before it is acknowledged.
         server.switch.publish();
         assert!(server.switch.is_in_kernel(), "{what}");
+    }
+}
+
+/// Writes an entry with this key and these rates.
+fn metered(server: &TestServer<V1ModelTarget>, kind: v1::update::Type, key: u64, cir: i64) -> v1::Update {
+    let info = server.p4info();
+    let rates = (cir > 0).then(|| v1::MeterConfig { cir, cburst: 2, pir: 9, pburst: 4, ..Default::default() });
+    let entry = entry(&info, "metered_t").exact(1, key).does(call(&info, "meter_hit", &[]));
+    let entry = v1::TableEntry { meter_config: rates, ..entry };
+    v1::Update { r#type: kind.into(), ..update(v1::entity::Entity::TableEntry(entry)) }
+}
+
+/// Sets the rates of an entry with this key.
+fn direct_meter(server: &TestServer<V1ModelTarget>, key: u64) -> v1::Update {
+    let table_entry = Some(entry(&server.p4info(), "metered_t").exact(1, key));
+    let config = Some(v1::MeterConfig { cir: 5, cburst: 2, pir: 9, pburst: 4, ..Default::default() });
+    update(v1::entity::Entity::DirectMeterEntry(v1::DirectMeterEntry { table_entry, config, ..Default::default() }))
+}
+
+#[test]
+fn packets_see_direct_meters_of_an_atomic_write_with_all_of_it() {
+    use v1::update::Type::{Delete, Insert, Modify};
+    let mut server = server();
+    let of = |kind, key, cir| metered(&server, kind, key, cir);
+    // The updates, whether they succeed, and whether packets wait for them.
+    let cases = [
+        (vec![of(Insert, 1, 0), of(Insert, 2, 0)], true, false),
+        (vec![of(Insert, 3, 1), of(Insert, 4, 1)], true, true),
+        (vec![of(Modify, 1, 1)], true, true),
+        (vec![of(Modify, 1, 1)], true, false),
+        (vec![of(Modify, 1, 0), of(Modify, 2, 0)], true, true),
+        (vec![direct_meter(&server, 1), of(Modify, 2, 0)], true, true),
+        // Updates of the same entry stay in order.
+        (vec![of(Insert, 5, 0), direct_meter(&server, 5), of(Delete, 5, 0)], true, true),
+        (vec![of(Delete, 3, 0), of(Insert, 6, 1)], true, true),
+        (vec![of(Delete, 6, 0), of(Delete, 4, 0)], true, false),
+        (vec![of(Modify, 2, 7), missing_group()], false, true),
+        (vec![missing_group(), of(Modify, 2, 7)], false, false),
+    ];
+    for (at, (updates, is_right, waits)) in cases.into_iter().enumerate() {
+        server.stops.take();
+        let result = server.write(Atomicity::DataplaneAtomic, updates);
+        assert_eq!(result.is_ok(), is_right, "case {at}: {result:?}");
+        assert_eq!((server.switch.is_in_kernel(), server.stops.take()), (!waits, u64::from(waits)), "case {at}");
+        server.switch.publish();
+        assert!(server.switch.is_in_kernel(), "case {at}");
     }
 }

@@ -419,6 +419,83 @@ fn controllers_read_and_write_the_registers_of_the_kernel() {
     assert_eq!(summary["kernel"], serde_json::json!({ "packets": 10, "switch_packets": 0 }), "{summary:#}");
 }
 
+/// Meters and counts packets by the port that they come from, drops red ones, and sends the others by the other port.
+/// Packets with an entry keep it alive.
+const POLICING_WIRE: &str = r#"
+#include <v1model.p4>
+header ethernet_t { bit<48> to; bit<48> from; bit<16> kind; }
+struct headers_t { ethernet_t ethernet; }
+struct metadata_t { bit<2> colour; }
+parser P(packet_in packet, out headers_t hdr, inout metadata_t meta, inout standard_metadata_t std) {
+    state start { packet.extract(hdr.ethernet); transition accept; }
+}
+control V(inout headers_t hdr, inout metadata_t meta) { apply {} }
+control I(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t std) {
+    meter(4, MeterType.packets) limits;
+    counter(4, CounterType.packets) colours;
+    action police(bit<32> limit) { limits.execute_meter(limit, meta.colour); colours.count((bit<32>) meta.colour); }
+    table senders {
+        key = { hdr.ethernet.from: exact; }
+        actions = { police; NoAction; }
+        default_action = NoAction;
+        support_timeout = true;
+    }
+    apply {
+        senders.apply();
+        std.egress_spec = 3 - std.ingress_port;
+        if (meta.colour == 2) { mark_to_drop(std); }
+    }
+}
+control E(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t std) { apply {} }
+control D(packet_out packet, in headers_t hdr) { apply { packet.emit(hdr.ethernet); } }
+V1Switch(P(), V(), I(), E(), V(), D()) main;
+"#;
+
+#[test]
+fn packets_in_the_kernel_are_metered_and_idle_entries_reported() {
+    let Some(network) = switched() else { return };
+    let directory = Directory::new();
+    let program = directory.write("policing.p4", POLICING_WIRE);
+    let mut running = run_in(&network, &[&program, "--p4runtime", ADDRESS, "--port", PORTS[0], "--port", PORTS[1]]);
+    running.wait_for("the program runs in the kernel on 1=p1, 2=p2");
+    running.wait_for("press Ctrl-C to stop");
+    let ctl = |words: &[&str]| {
+        let mut command = network.switch.command(triplane(&[]).get_program()).expect("a command");
+        Running::start(command.args([&["ctl", "--json"], words].concat()))
+    };
+    let ok = |words: &[&str]| ctl(words).wait().ok();
+    ok(&["insert", "senders", "from=02:00:00:00:00:01, timeout=1 -> police(2)"]);
+    let lost = |sequence| {
+        let wait = Duration::from_millis(200);
+        let result = network.h1.ping([10, 0, 0, 2].into(), sequence, wait).expect("it is sent");
+        !matches!(result, PingResult::Reply { .. })
+    };
+    // The buckets are never filled again, so the colours do not depend on the time.
+    for round in 0..2 {
+        ok(&["set", "limits", "2", "cir=0", "cburst=2", "pir=0", "pburst=3"]);
+        let (first, all) = (round * 5, 5);
+        (first..first + 3).for_each(|sequence| ping_in(&network, sequence));
+        assert!((first + 3..first + all).all(lost), "round {round}: no token is left");
+    }
+    let meters = ok(&["meters", "limits"]).json();
+    assert_eq!((meters[0]["of"].as_str(), meters[0]["pburst"].as_u64()), (Some("2"), Some(3)), "{meters:#}");
+    let counters = ok(&["counters", "colours"]).json();
+    let counted = |colour: &str| {
+        let found = counters.as_array().expect("a list").iter().find(|one| one["of"] == colour);
+        found.expect("it was counted")["packets"].as_u64()
+    };
+    assert_eq!(["0", "1", "2"].map(counted), [Some(4), Some(2), Some(4)], "{counters:#}");
+    // No packet comes any more.
+    let mut watching = ctl(&["watch"]);
+    watching.wait_for("idle");
+    watching.signal("INT");
+    watching.wait();
+    let summary = interrupt(running).json();
+    // Replies have no entry, and are not metered.
+    assert_eq!(summary["kernel"], serde_json::json!({ "packets": 16, "switch_packets": 0 }), "{summary:#}");
+    assert_eq!(self::counted(&summary, "drop.ingress.program"), 4);
+}
+
 #[test]
 fn a_port_that_refuses_the_code_leaves_it_to_the_others() {
     let Some(network) = network(&[]) else { return };

@@ -51,10 +51,10 @@ impl Switch {
         if self.idle.next.is_none_or(|next| next > now) {
             return;
         }
-        self.collect_counts();
         let mut reported = HashMap::new();
         let mut any_ages = false;
         for table in self.idle.tables.clone() {
+            self.collect_hits(table);
             any_ages |= self.objects.has_aging_entries(table);
             let idle: Vec<_> =
                 self.objects.idle_entries(table, now.as_ns()).map(|i| (i.entry.clone(), i.last_hit_ns)).collect();

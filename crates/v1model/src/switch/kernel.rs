@@ -146,13 +146,13 @@ impl Switch {
     /// [`Switch::publish`], all at once. All ports are slow at first: see [`Switch::set_kernel_device`].
     ///
     /// `memory` is the region that the code was loaded with, all zeros. The caller attaches the code, and gives the
-    /// switch the frames that it hands over. `waits` waits for packets that run in the kernel. Registers, meters, and the
-    /// lock of `@atomic` blocks lie in the region from now on, so no worker may run packets meanwhile.
+    /// switch the frames that it hands over. `waits` waits for packets that run in the kernel. Registers, meters, and
+    /// the lock of `@atomic` blocks lie in the region from now on, so no worker may run packets meanwhile.
     ///
     /// # Errors
     /// If the members of an action profile do not fit into the region: then all packets are handed over until a change
-    /// makes room. Entries that do not fit are no error, see [`Switch::kernel_failure`]. Or if the registers lie in the
-    /// region of earlier code, and nothing has changed.
+    /// makes room. Entries that do not fit are no error, see [`Switch::kernel_failure`]. Or if the registers or meters
+    /// lie in the region of earlier code.
     ///
     /// # Panics
     /// If the code is of another program, or the memory is smaller than the region.
@@ -297,9 +297,21 @@ impl Switch {
         let result =
             link.writer.update((*memory).as_ref(), &self.program, &self.objects, changes, &mut HitList(&mut hits));
         link.failure = result.err().or_else(|| full_table(&link.writer, &self.program));
+        self.add_hits(hits);
+    }
+
+    fn add_hits(&mut self, hits: Vec<(TableId, EntryHandle, EntryHits)>) {
         for (table, entry, EntryHits { count, last_ns }) in hits {
             self.objects.add_hits(table, entry, count, last_ns);
         }
+    }
+
+    /// Adds the hits of a table's entries in the kernel to those of the switch. Looks at no other part of the region.
+    pub(super) fn collect_hits(&mut self, table: TableId) {
+        let Some(link) = &self.kernel else { return };
+        let mut hits = Vec::new();
+        link.writer.collect_hits((*link.memory).as_ref(), table, &mut HitList(&mut hits));
+        self.add_hits(hits);
     }
 
     /// Adds what packets in the kernel have counted since the last call to the counts of the switch.

@@ -17,7 +17,7 @@ mod packet_io;
 mod pipeline;
 mod profiles;
 mod reads;
-mod rig;
+pub mod rig;
 mod symmetry;
 mod table_reads;
 mod tables;
