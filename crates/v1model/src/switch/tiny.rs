@@ -31,8 +31,8 @@ pub use int::{INT_MTU, IntSettings};
 use int::{IntHop, IntStats};
 use limit::{ExecutionRate, TokenBucket};
 use memory::PacketMemory;
-use registers::RegisterPlaces;
 pub use registers::memory_map;
+use registers::{RegisterPlaces, writes_registers};
 
 /// Words of applications, of the switch and of each port (the rows `AppSpecific` of the map).
 const APPLICATION_WORDS: usize = 16;
@@ -360,13 +360,22 @@ impl Switch {
         leaving: Leaving,
     ) -> Option<Execution> {
         let programs = self.tiny.as_deref()?;
+        let rights = programs.rights.as_ref()?;
         let TinyPort { bucket, programs: counts, .. } = programs.ports.get(&input)?;
         if !bucket.take(leaving.at, programs.rate) {
             self.registry.add(counts.limited, 1);
             return None;
         }
+        // A packet in an `@atomic` block does not overwrite what the program writes meanwhile.
+        let waits = writes_registers(program, rights);
+        if waits {
+            self.objects.begin_atomic();
+        }
         let mut memory = self.packet_memory(programs, packet, input, length, leaving);
-        let execution = Tcpu::execute(program, &mut memory, programs.rights.as_ref()?);
+        let execution = Tcpu::execute(program, &mut memory, rights);
+        if waits {
+            self.objects.end_atomic();
+        }
         if let Some(count) = counts.of(execution.verdict) {
             self.registry.add(count, 1);
         }
