@@ -12,9 +12,9 @@ use std::sync::atomic::AtomicU32;
 use switch::{PRIORITIES, PortId, Registry, Stat, Time};
 use tpp::map::{Namespace, row_of};
 use tpp::{AccessRights, Execution, ProgramVerdict, Tcpu};
-use wire::checksum;
 use wire::tpp as wire_format;
 use wire::tpp::ProgramPlace;
+use wire::{FrameMarks, checksum};
 
 use super::Switch;
 use super::packet::{Leaving, Packet};
@@ -69,6 +69,8 @@ impl TinySettings {
 /// The state of a switch for tiny packet programs and INT.
 #[derive(Clone, Debug)]
 pub(super) struct TinyPrograms {
+    /// The marks of frames with a program that this switch executes, or with INT.
+    pub marks: FrameMarks,
     /// `Switch:ID`.
     switch_id: u32,
     /// The rights of programs; `None` if they are not executed.
@@ -228,14 +230,15 @@ impl Switch {
             let interpreted_rate = ExecutionRate::new(per_second.min(INTERPRETED_PER_SECOND));
             let (rights, int) = (programs.map(|it| it.rights), int.map(IntHop::new));
             let registers = Arc::new(RegisterPlaces::new(&self.program));
-            Box::new(TinyPrograms { switch_id, rights, int, rate, interpreted_rate, words, ports, registers })
+            let marks = FrameMarks::new(rights.is_some(), int.as_ref().map(|hop: &IntHop| hop.node.marker()));
+            Box::new(TinyPrograms { marks, switch_id, rights, int, rate, interpreted_rate, words, ports, registers })
         });
     }
 
     /// Whether a frame has a program that this switch executes, or INT.
     #[inline]
     pub(super) fn has_tiny_program(&self, frame: &[u8]) -> bool {
-        self.tiny.as_deref().is_some_and(|tiny| tiny.program_place(frame).is_some() || tiny.has_int(frame))
+        self.tiny.as_deref().is_some_and(|tiny| tiny.has_any(frame))
     }
 
     /// Takes the program out of a received frame.
@@ -388,6 +391,11 @@ impl TinyPrograms {
     #[inline]
     fn program_place(&self, frame: &[u8]) -> Option<ProgramPlace> {
         self.rights.as_ref().and_then(|_| wire_format::find(frame))
+    }
+
+    /// Whether a frame has a program that this switch executes, or INT.
+    fn has_any(&self, frame: &[u8]) -> bool {
+        self.program_place(frame).is_some() || self.has_int(frame)
     }
 
     /// Whether a frame has the marker of INT and this switch is a node.
