@@ -9,7 +9,9 @@ use diagnostics::Span;
 use wire::ethernet::Address;
 
 use crate::random::Random;
-use crate::topology::{End, Entries, Host, Link, MAX_NODES, Node, Shape, SwitchProgram, Topology, TopologySwitch};
+use crate::topology::{
+    End, Entries, Host, Link, MAX_NODES, Node, ProgramEdge, Shape, SwitchProgram, Topology, TopologySwitch,
+};
 
 /// A kind of topology and its parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -181,6 +183,7 @@ impl Build {
                 entries: Entries::ShortestPaths,
                 cpu_port: None,
                 p4runtime: None,
+                edge: ProgramEdge::default(),
                 device_id: None,
                 span: Span::default(),
             });
@@ -211,6 +214,7 @@ impl Build {
                 gateway: None,
                 neighbours: Vec::new(),
                 commands: Vec::new(),
+                lacks_shim: false,
                 memory: None,
                 is_store: false,
                 is_durable: false,

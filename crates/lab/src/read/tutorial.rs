@@ -14,7 +14,9 @@ use jsonc_parser::ast::{Array, Object, Value};
 use jsonc_parser::common::Ranged;
 
 use super::{default_mac, field};
-use crate::topology::{Delay, End, Entries, Host, Link, Node, Rate, Shape, SwitchProgram, Topology, TopologySwitch};
+use crate::topology::{
+    Delay, End, Entries, Host, Link, Node, ProgramEdge, Rate, Shape, SwitchProgram, Topology, TopologySwitch,
+};
 
 /// The extensions of JSON that the P4 tutorials' files may use: comments and trailing commas.
 const JSON: ParseOptions = ParseOptions {
@@ -137,6 +139,7 @@ impl Reader<'_> {
             gateway,
             neighbours,
             commands,
+            lacks_shim: false,
             memory: None,
             is_store: false,
             is_durable: false,
@@ -169,7 +172,8 @@ impl Reader<'_> {
             Some(Value::NumberLit(number)) => number.value.parse().ok(),
             _ => None,
         };
-        TopologySwitch { name: name.to_owned(), program, entries, cpu_port, p4runtime: None, device_id: None, span }
+        let (name, edge) = (name.to_owned(), ProgramEdge::default());
+        TopologySwitch { name, program, entries, cpu_port, p4runtime: None, edge, device_id: None, span }
     }
 
     fn links(&mut self, root: &Object<'_>, topology: &mut Topology) {

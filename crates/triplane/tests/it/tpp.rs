@@ -263,7 +263,7 @@ fn a_run_executes_programs_and_writes_only_if_told() {
     assert!(text.contains("\n1 tiny packet program executed, 1 beyond the limit of executions\n"), "{text}");
     assert!(!summary(&[]).stdout.contains("tiny packet program"));
     let json = summary(&["--tpp", "7", "--json"]).json();
-    let expected = serde_json::json!({ "executed": 2, "refused": 0, "limited": 0 });
+    let expected = serde_json::json!({ "executed": 2, "refused": 0, "limited": 0, "stripped": 0 });
     assert_eq!(json["tiny_programs"], expected, "{json:#}");
     for (options, message) in [
         (&["--tpp-limit", "19"][..], "--tpp <NUMBER>"),
