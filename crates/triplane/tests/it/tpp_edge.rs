@@ -130,7 +130,7 @@ fn a_run_strips_and_refuses_at_the_ports_of_its_options() {
         let expected = json!({ "executed": 1, "refused": 0, "limited": 0, "stripped": 1 });
         assert_eq!(summary["tiny_programs"], expected, "{summary:#}");
         let (frames, summary) = left(&[&["--tpp", "7", "--tpp-refuse", "1"], executor].concat());
-        assert_eq!(frames, [packet.clone()]);
+        assert_eq!(frames, std::slice::from_ref(&packet));
         assert!(summary.to_string().contains("rx.tpp-refused"), "{summary:#}");
         // Other ports are not concerned.
         assert_eq!(left(&["--tpp", "7", "--tpp-strip", "1", "--tpp-refuse", "2"]).0.len(), 2);
