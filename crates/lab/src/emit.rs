@@ -64,6 +64,9 @@ pub fn emit(topology: &Topology) -> String {
             let all: Vec<String> = host.neighbours.iter().map(one).collect();
             _ = writeln!(text, "neighbours = {{ {} }}", all.join(", "));
         }
+        if host.lacks_shim {
+            text.push_str("shim = false\n");
+        }
         if let Some(size) = host.memory {
             _ = writeln!(text, "memory = \"{size}\"");
         }
@@ -99,6 +102,11 @@ pub fn emit(topology: &Topology) -> String {
             && switch.kernel != KernelUse::default()
         {
             _ = writeln!(text, "kernel = \"{word}\"");
+        }
+        for (key, ports) in [("tpp_strip", &switch.edge.strip), ("tpp_refuse", &switch.edge.refuse)] {
+            if !ports.is_empty() {
+                _ = writeln!(text, "{key} = {:?}", ports.iter().collect::<Vec<_>>());
+            }
         }
     }
     for link in &topology.links {

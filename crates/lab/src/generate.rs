@@ -10,7 +10,7 @@ use wire::ethernet::Address;
 
 use crate::random::Random;
 use crate::topology::{
-    End, Entries, Host, KernelUse, Link, MAX_NODES, Node, Shape, SwitchProgram, Topology, TopologySwitch,
+    End, Entries, Host, KernelUse, Link, MAX_NODES, Node, ProgramEdge, Shape, SwitchProgram, Topology, TopologySwitch,
 };
 
 /// A kind of topology and its parameters.
@@ -183,6 +183,7 @@ impl Build {
                 entries: Entries::ShortestPaths,
                 cpu_port: None,
                 p4runtime: None,
+                edge: ProgramEdge::default(),
                 device_id: None,
                 kernel: KernelUse::Off,
                 span: Span::default(),
@@ -214,6 +215,7 @@ impl Build {
                 gateway: None,
                 neighbours: Vec::new(),
                 commands: Vec::new(),
+                lacks_shim: false,
                 memory: None,
                 is_store: false,
                 is_durable: false,

@@ -29,6 +29,6 @@ mod topology;
 pub use emit::emit;
 pub use random::Random;
 pub use topology::{
-    Delay, End, Endpoint, Entries, Hold, Host, IntRole, KernelUse, Lease, Link, Node, NotAQuantity, Rate, Shape, Size,
-    SwitchProgram, TinyAccess, Topology, TopologySwitch,
+    Delay, End, Endpoint, Entries, Hold, Host, IntRole, KernelUse, Lease, Link, Node, NotAQuantity, ProgramEdge, Rate,
+    Shape, Size, SwitchProgram, TinyAccess, Topology, TopologySwitch,
 };

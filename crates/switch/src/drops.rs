@@ -41,6 +41,8 @@ reasons! {
     NoIngressPort, "rx.no-such-port", "on receipt: the switch has no such port";
     /// The port on which the frame arrived is down.
     IngressPortDown, "rx.port-down", "on receipt: the port is down";
+    /// The frame has a tiny packet program, and the port on which it arrived refuses them.
+    ProgramRefused, "rx.tpp-refused", "on receipt: the port refuses tiny packet programs";
     /// The parser rejected the packet, on an architecture that drops such packets.
     Parser, "parser", "by the parser";
     /// The ingress program dropped the packet.
@@ -67,6 +69,8 @@ reasons! {
     EgressPortDown, "tx.port-down", "on sending: the port is down";
     /// The INT header of the packet asks the sink to discard it.
     IntDiscard, "tx.int-discard", "on sending: their INT header asks for it at the sink";
+    /// The port takes tiny packet programs out of frames, and that of the frame cannot be taken out.
+    ProgramStays, "tx.tpp-strip", "on sending: the port strips programs, and theirs is damaged, done or without packet";
     /// The transmit queue of the port's device was full.
     PortFull, "tx.device-full", "on sending: the device's queue is full";
     /// The port's device does not send frames of this length.

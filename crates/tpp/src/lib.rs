@@ -56,6 +56,7 @@ pub mod probe;
 pub mod rcp;
 pub mod shim;
 pub mod sketch;
+mod strip;
 pub mod tcpu;
 
 pub use asm::{MAX_LARGE_INSTRUCTIONS, TinyProgram, assemble, assemble_large, disassemble};
@@ -63,4 +64,5 @@ pub use check::{AccessRecord, CheckFinding, CheckReport, IndirectSet, WorstCase,
 pub use map::MemoryMap;
 pub use mutant::Mutant;
 pub use policy::{AccessOperation, AccessPolicy, PolicyRule};
+pub use strip::{StripError, strip};
 pub use tcpu::{AccessRights, AddressSet, Execution, ProgramVerdict, SparseMemory, SwitchMemory, Tcpu};

@@ -36,6 +36,16 @@ pub struct TelemetryArgs {
           value_parser = clap::value_parser!(u32).range(1..))]
     pub tpp_limit: u32,
 
+    /// Take tiny packet programs out of packets that leave by this port, after their execution, for hosts without
+    /// `triplane tpp shim`; may be repeated.
+    #[arg(long, value_name = "PORT", requires = "tpp", value_delimiter = ',')]
+    pub tpp_strip: Vec<u16>,
+
+    /// Drop packets that arrive at this port with a tiny packet program, for hosts that are not trusted; may be
+    /// repeated.
+    #[arg(long, value_name = "PORT", requires = "tpp", value_delimiter = ',')]
+    pub tpp_refuse: Vec<u16>,
+
     /// Add the metadata of this switch to packets that carry INT (INT-MD 2.1), as the node with this number.
     #[arg(long, value_name = "NUMBER")]
     pub int: Option<u32>,
@@ -76,6 +86,10 @@ fn int_mtu(text: &str) -> Result<u16, String> {
     })
 }
 
+fn port_set(ports: &[u16]) -> BTreeSet<PortId> {
+    ports.iter().map(|port| PortId(u32::from(*port))).collect()
+}
+
 /// Parses the address of a collector.
 fn collector(text: &str) -> Result<SocketAddr, String> {
     let expected = "expected an IP address and a UDP port, such as 192.0.2.9:32766 or [2001:db8::9]:32766";
@@ -103,6 +117,8 @@ impl Default for TelemetryArgs {
             tpp_writes: false,
             tpp_register_writes: false,
             tpp_limit: EXECUTIONS_PER_SECOND,
+            tpp_strip: Vec::new(),
+            tpp_refuse: Vec::new(),
             int: None,
             int_marker: Marker::default(),
             int_sink: Vec::new(),
@@ -118,13 +134,13 @@ impl TelemetryArgs {
     pub fn tiny_programs(&self) -> Option<TinySettings> {
         let (executions_per_second, settings) = (self.tpp_limit, TinySettings::new(self.tpp?, self.tpp_writes));
         let rights = if self.tpp_register_writes { AccessRights::all() } else { settings.rights };
-        Some(TinySettings { executions_per_second, rights, ..settings })
+        let [stripping, refusing] = [&self.tpp_strip, &self.tpp_refuse].map(|ports| port_set(ports));
+        Some(TinySettings { executions_per_second, rights, stripping, refusing, ..settings })
     }
 
     /// Returns the settings of INT.
     pub fn int(&self) -> Option<IntSettings> {
-        let sinks: BTreeSet<_> = self.int_sink.iter().map(|port| PortId(u32::from(*port))).collect();
-        let (mtu, packets_per_second) = (self.int_mtu, self.int_limit);
+        let (sinks, mtu, packets_per_second) = (port_set(&self.int_sink), self.int_mtu, self.int_limit);
         self.int.map(|number| IntSettings {
             mtu,
             packets_per_second,
@@ -142,11 +158,13 @@ impl TelemetryArgs {
             return Err(Failure::Usage(message));
         }
         let is_missing = |port: &&u16| !specs.iter().any(|spec| spec.number == **port);
-        match self.int_sink.iter().find(is_missing) {
-            Some(port) => {
+        let named =
+            [("--int-sink", &self.int_sink), ("--tpp-strip", &self.tpp_strip), ("--tpp-refuse", &self.tpp_refuse)];
+        match named.into_iter().find_map(|(option, ports)| Some((option, ports.iter().find(is_missing)?))) {
+            Some((option, port)) => {
                 let ports: Vec<String> = specs.iter().map(|spec| spec.number.to_string()).collect();
                 let known = ports.join(", ");
-                Err(Failure::Usage(format!("--int-sink names port {port}, which no --port has; the ports are {known}")))
+                Err(Failure::Usage(format!("{option} names port {port}, which no --port has; the ports are {known}")))
             }
             None => Ok(()),
         }

@@ -14,6 +14,8 @@ pub struct TinyCounts {
     refused: u64,
     /// Programs beyond the limit of executions.
     limited: u64,
+    /// Programs that were taken out of packets at the edge.
+    stripped: u64,
     int: IntCounts,
 }
 
@@ -44,6 +46,7 @@ impl TinyCounts {
                 Some(("tpp", "executed")) => &mut counts.executed,
                 Some(("tpp", "refused")) => &mut counts.refused,
                 Some(("tpp", "limited")) => &mut counts.limited,
+                Some(("tpp", "stripped")) => &mut counts.stripped,
                 Some(("int", "inserted")) => &mut counts.int.inserted,
                 Some(("int", "removed")) => &mut counts.int.removed,
                 Some(("int", "exceeded")) => &mut counts.int.exceeded,
@@ -59,15 +62,20 @@ impl TinyCounts {
 
     /// Returns lines about the programs and the packets with INT; none where there were none.
     pub fn lines(&self) -> Vec<String> {
-        let TinyCounts { executed, refused, limited, int } = *self;
+        let TinyCounts { executed, refused, limited, stripped, int } = *self;
         let rest = |first: String, counts: &[(u64, &str)]| {
             let named = counts.iter().filter(|(count, _)| *count > 0);
             named.fold(first, |line, (count, what)| line + &format!(", {} {what}", grouped(*count)))
         };
         let mut lines = Vec::new();
-        if executed + refused + limited > 0 {
+        if executed + refused + limited + stripped > 0 {
             let first = counted(executed as usize, "tiny packet program executed", "tiny packet programs executed");
-            lines.push(rest(first, &[(refused, "refused as damaged"), (limited, "beyond the limit of executions")]));
+            let others = [
+                (refused, "refused as damaged"),
+                (limited, "beyond the limit of executions"),
+                (stripped, "taken out at the edge"),
+            ];
+            lines.push(rest(first, &others));
         }
         let IntCounts { inserted, removed, exceeded, mtu, refused, limited } = int;
         if inserted + removed + exceeded + mtu + refused + limited > 0 {
@@ -92,7 +100,8 @@ impl TinyCounts {
 
     /// Returns the counts of programs as JSON.
     pub fn json(&self) -> Value {
-        json!({ "executed": self.executed, "refused": self.refused, "limited": self.limited })
+        let TinyCounts { executed, refused, limited, stripped, .. } = *self;
+        json!({ "executed": executed, "refused": refused, "limited": limited, "stripped": stripped })
     }
 
     /// Returns the counts of packets with INT as JSON.
@@ -117,14 +126,17 @@ mod tests {
             ("port.2.tpp.executed", 34),
             ("port.2.tpp.refused", 2),
             ("port.511.tpp.limited", 7),
+            ("port.1.tpp.stripped", 3),
+            ("port.2.tpp.stripped", 6),
             ("queue.1.0.tpp.executed", 1),
             ("port.1.int.mtu", 3),
             ("port.2.int.mtu", 4),
             ("port.2.int.limited", 5),
         ];
         let counts = TinyCounts::of(counters);
-        assert_eq!(counts.json(), json!({ "executed": 1_234, "refused": 2, "limited": 7 }));
-        let line = "1,234 tiny packet programs executed, 2 refused as damaged, 7 beyond the limit of executions";
+        assert_eq!(counts.json(), json!({ "executed": 1_234, "refused": 2, "limited": 7, "stripped": 9 }));
+        let line = "1,234 tiny packet programs executed, 2 refused as damaged, 7 beyond the limit of executions, \
+                    9 taken out at the edge";
         let int = "0 packets with INT got metadata, 7 at the MTU, 5 beyond the limit";
         assert_eq!((counts.lines(), counts.has_losses()), (vec![line.to_owned(), int.to_owned()], true));
         let one = TinyCounts::of([("port.1.tpp.executed", 1), ("port.1.int.inserted", 1), ("port.1.int.removed", 2)]);

@@ -1,6 +1,7 @@
 //! Cost of the whole switch per packet in memory: `examples/router`, batches of 32, in place and by `step`.
 //!
-//! `cargo bench -p v1model --bench in_place`. The best round counts: the benchmark is for finding hot spots.
+//! `cargo bench -p v1model --bench in_place`. The best round counts: the benchmark is for finding hot spots. The cost
+//! of tiny packet programs and INT is the median of the ratios within a round; `-- telemetry` measures nothing else.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -11,12 +12,70 @@ use compiler::Source;
 use engine::TableEntry;
 use ir::KeyValue;
 use switch::{Device, Egress, Frame, HeadroomBuf, PortId, Time};
-use v1model::{Config, Switch, V1Model};
+use v1model::{Config, IntSettings, Switch, TinySettings, V1Model};
+use wire::int::Marker;
 
 const ROUNDS: usize = 40;
 const BATCHES: usize = 2000;
 
+/// Rounds of the ratios, and batches of a switch in each.
+const TURNS: usize = 2001;
+const BATCHES_A_TURN: usize = 40;
+
 fn main() {
+    telemetry();
+    if std::env::args().all(|argument| argument != "telemetry") {
+        hot_spots();
+    }
+}
+
+/// Compares a switch that executes tiny packet programs or adds INT with itself when it does neither. No packet has
+/// either. One switch takes turns, as another one would have other places in the caches.
+fn telemetry() {
+    let (udp, dscp) = (Some(Marker::default()), Some(Marker::Dscp(0x17)));
+    let settings = [
+        ("neither", false, None),
+        ("neither, again", false, None),
+        ("tiny programs", true, None),
+        ("INT, UDP port", false, udp),
+        ("INT, DSCP", false, dscp),
+        ("tiny programs, INT, UDP port", true, udp),
+    ];
+    let mut switch = router();
+    let fresh: Vec<HeadroomBuf> = (0..32).map(|number| HeadroomBuf::new(&packet(number), 128)).collect();
+    let (mut batch, mut departed): (_, Vec<Egress>) = (fresh.clone(), Vec::new());
+    let mut run = |switch: &mut Switch, batches| {
+        time(batches, |now| {
+            batch.clone_from_slice(&fresh);
+            switch.step_in_place(now, PortId(1), &mut batch, &mut departed);
+            assert_eq!(black_box(&departed).len(), 32);
+            departed.clear();
+        })
+    };
+    let mut renewed = fresh.clone();
+    let mut times = [const { Vec::new() }; 6];
+    let mut ratios = times.clone();
+    for turn in 0..TURNS {
+        let renewing = time(BATCHES_A_TURN, |_| renewed.clone_from_slice(black_box(&fresh)));
+        for number in 0..settings.len() {
+            let number = (number + turn) % settings.len();
+            let (_, programs, marker) = settings[number];
+            switch.set_tiny_programs(programs.then(|| TinySettings::new(1, false)));
+            switch.set_int(marker.map(|marker| IntSettings::new(1, marker)));
+            run(&mut switch, BATCHES_A_TURN / 4);
+            times[number].push(run(&mut switch, BATCHES_A_TURN) - renewing);
+        }
+        (0..settings.len()).for_each(|number| ratios[number].push(times[number][turn] / times[0][turn]));
+    }
+    for (((name, ..), times), ratios) in settings.iter().zip(&mut times).zip(&mut ratios) {
+        times.sort_by(f64::total_cmp);
+        ratios.sort_by(f64::total_cmp);
+        let [low, median, high] = [1, 2, 3].map(|quarter| ratios[quarter * TURNS / 4]);
+        println!("{name:30} {:6.1} ns, ratio {median:.3} ({low:.3} to {high:.3})", times[TURNS / 2]);
+    }
+}
+
+fn hot_spots() {
     let mut switch = router();
     let traffic: Vec<Vec<u8>> = (0..32).map(packet).collect();
     let mut batch: Vec<HeadroomBuf> = traffic.iter().map(|data| HeadroomBuf::new(data, 128)).collect();
@@ -25,14 +84,14 @@ fn main() {
     let mut best = [f64::MAX; 3];
     for _ in 0..ROUNDS {
         let times = [
-            time(|now| {
+            time(BATCHES, |now| {
                 batch.clone_from_slice(&fresh);
                 switch.step_in_place(now, PortId(1), &mut batch, &mut departed);
                 assert_eq!(black_box(&departed).len(), 32);
                 departed.clear();
             }),
-            time(|_| batch.clone_from_slice(black_box(&fresh))),
-            time(|now| {
+            time(BATCHES, |_| batch.clone_from_slice(black_box(&fresh))),
+            time(BATCHES, |now| {
                 if std::env::args().any(|argument| argument == "only-in-place") {
                     return;
                 }
@@ -51,12 +110,12 @@ fn main() {
 }
 
 /// Returns nanoseconds per packet of a batch.
-fn time(mut work: impl FnMut(Time)) -> f64 {
+fn time(batches: usize, mut work: impl FnMut(Time)) -> f64 {
     let begin = Instant::now();
-    for at in 0..BATCHES {
+    for at in 0..batches {
         work(Time::from_us(at as u64));
     }
-    begin.elapsed().as_nanos() as f64 / (32 * BATCHES) as f64
+    begin.elapsed().as_nanos() as f64 / (32 * batches) as f64
 }
 
 fn packet(number: u8) -> Vec<u8> {

@@ -38,6 +38,7 @@ pub mod int;
 pub mod ipv4;
 pub mod ipv6;
 pub mod itch;
+mod marks;
 pub mod moldudp64;
 pub mod offload;
 pub mod pcap;
@@ -48,6 +49,7 @@ pub mod udp;
 pub mod vlan;
 
 pub use describe::describe;
+pub use marks::FrameMarks;
 
 /// The reason why bytes are not a packet of a format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

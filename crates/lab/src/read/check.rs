@@ -99,6 +99,13 @@ fn ends(topology: &Topology, diagnostics: &mut Diagnostics) {
             let message = format!("port {cpu} of `{}` is its CPU port and cannot have a link", switch.name);
             diagnostics.push(Diagnostic::error("topology", switch.span, message).also(*link, "this link"));
         }
+        let is_unlinked = |port: &&u32| !used.contains_key(&End { node: Node::Switch(at), port: **port });
+        let edge = switch.edge.strip.union(&switch.edge.refuse).find(is_unlinked);
+        if let Some(port) = edge.filter(|_| all_links) {
+            let message = format!("port {port} of `{}` has no link, so it is no edge of the network", switch.name);
+            let finding = Diagnostic::error("topology", switch.span, message);
+            diagnostics.push(finding.help("`tpp_strip` and `tpp_refuse` list the ports to hosts"));
+        }
     }
 }
 

@@ -318,6 +318,38 @@ fn executions_of_tiny_packet_programs_are_limited_as_the_file_says() {
 }
 
 #[test]
+fn ports_at_the_edge_and_hosts_without_a_shim_are_those_of_the_file() {
+    let with = |host: &str, switch: &str| {
+        let text = GOOD.replacen("[defaults]", "[defaults]\ntpp = \"read\"", 1);
+        let text = text.replacen("[hosts.h2]", &format!("[hosts.h2]\n{host}"), 1);
+        text.replacen("[switches.s1]", &format!("[switches.s1]\n{switch}"), 1)
+    };
+    let topology = read(&with("shim = false", "tpp_strip = [2, 1]\ntpp_refuse = [1]")).0.expect("it is good");
+    for topology in [read(&crate::emit(&topology)).0.expect("it is good"), topology] {
+        let edge = &topology.switches[0].edge;
+        assert_eq!((&edge.strip, &edge.refuse), (&[1, 2].into(), &[1].into()));
+        assert_eq!([0, 1].map(|host| topology.hosts[host].lacks_shim), [false, true]);
+    }
+    let plain = read(GOOD).0.expect("it is good");
+    assert_eq!((&plain.switches[0].edge, plain.hosts[1].lacks_shim), (&Default::default(), false));
+    assert!(!read(&with("shim = true", "")).0.expect("it is good").hosts[1].lacks_shim);
+    for (host, switch, message) in [
+        ("shim = 0", "", "`shim` must be true or false"),
+        ("", "tpp_strip = 2", "`tpp_strip` must be a list of ports from 1 to 510"),
+        ("", "tpp_refuse = [2, 0]", "`tpp_refuse` must be a list of ports from 1 to 510"),
+        ("", "tpp_refuse = [\"h1\"]", "`tpp_refuse` must be a list of ports from 1 to 510"),
+        ("", "tpp_strip = [2, 3]", "port 3 of `s1` has no link, so it is no edge of the network"),
+    ] {
+        let (_, findings) = read(&with(host, switch));
+        assert!(findings.contains(message), "{host} {switch}: {findings}");
+    }
+    for key in ["tpp_strip", "tpp_refuse"] {
+        let (_, findings) = read(&GOOD.replacen("[switches.s1]", &format!("[switches.s1]\n{key} = [1]"), 1));
+        assert!(findings.contains(&format!("`{key}` has no effect without tpp")), "{findings}");
+    }
+}
+
+#[test]
 fn switches_have_the_role_in_int_that_the_file_says() {
     let with = |role: &str| GOOD.replacen("[defaults]", &format!("[defaults]\nint = {role}"), 1);
     assert_eq!(read(GOOD).0.expect("it is good").int, IntRole::Off);

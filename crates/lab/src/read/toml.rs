@@ -18,6 +18,7 @@
 //! gateway = "10.0.1.254"
 //! neighbours = { "10.0.1.254" = "02:00:00:00:01:fe" }
 //! commands = ["sysctl -q -w net.ipv6.conf.all.disable_ipv6=1"]
+//! shim = false                      # simulated: has no shim for tiny packet programs
 //!
 //! [hosts.m1]                        # a memory server for the @elastic tables of the switch at its link
 //! ip = "10.9.0.1/24"
@@ -30,6 +31,8 @@
 //! p4runtime = true                  # serve controllers; or an address: "127.0.0.1:50051"
 //! device_id = 7
 //! kernel = "auto"                   # kernel ports: "off" (the default), "auto" or "require"; live only
+//! tpp_strip = [1, 2]                # ports to hosts without a shim
+//! tpp_refuse = [2]                  # ports to hosts that are not trusted
 //!
 //! [stores.a]                        # stores of resilient state; all form one chain, in the order of their names
 //! durable = true                    # keeps its rows on disk; live only
@@ -46,14 +49,16 @@
 //! mtu = 1500
 //! ```
 
+use std::collections::BTreeSet;
+
 use diagnostics::{Diagnostic, Diagnostics, FileId, Span, names};
-use toml::de::DeTable;
+use toml::de::{DeTable, DeValue};
 
 use super::document::{self, Reader};
 use super::{default_mac, field};
 use crate::topology::{
-    Delay, End, Endpoint, Entries, Hold, Host, IntRole, KernelUse, Lease, Link, Node, Rate, Shape, Size, SwitchProgram,
-    TinyAccess, Topology, TopologySwitch,
+    Delay, End, Endpoint, Entries, Hold, Host, IntRole, KernelUse, Lease, Link, Node, ProgramEdge, Rate, Shape, Size,
+    SwitchProgram, TinyAccess, Topology, TopologySwitch,
 };
 
 /// The name of the built-in router in a file.
@@ -182,7 +187,7 @@ impl Reader<'_> {
 
     fn hosts(&mut self, top: &DeTable<'_>, topology: &mut Topology) {
         for (name, span, table) in self.named(top, "hosts") {
-            self.known(table, "a host", &["ip", "mac", "gateway", "neighbours", "commands", "memory"]);
+            self.known(table, "a host", &["ip", "mac", "gateway", "neighbours", "commands", "shim", "memory"]);
             let address = self.text(table, "ip").and_then(|(text, span)| {
                 let address = field::cidr(text);
                 if address.is_none() {
@@ -194,6 +199,7 @@ impl Reader<'_> {
             let gateway = self.text(table, "gateway").and_then(|(text, span)| self.address(text, span));
             let neighbours = self.neighbours(table);
             let commands = self.commands(table);
+            let lacks_shim = self.boolean(table, "shim") == Some(false);
             let memory = self.memory(table);
             if memory.is_some() && address.is_none() {
                 self.wrong(span, format!("`{name}` lends memory, so it needs an address: write ip = \"10.9.0.1/24\""));
@@ -207,6 +213,7 @@ impl Reader<'_> {
                 gateway,
                 neighbours,
                 commands,
+                lacks_shim,
                 memory,
                 is_store,
                 is_durable,
@@ -337,13 +344,16 @@ impl Reader<'_> {
 
     fn switches(&mut self, top: &DeTable<'_>, defaults: &Defaults, topology: &mut Topology) {
         for (name, span, table) in self.named(top, "switches") {
-            self.known(table, "a switch", &["program", "entries", "cpu_port", "p4runtime", "device_id", "kernel"]);
+            let known =
+                ["program", "entries", "cpu_port", "p4runtime", "device_id", "kernel", "tpp_strip", "tpp_refuse"];
+            self.known(table, "a switch", &known);
             let program = self.program(table).unwrap_or_else(|| defaults.program.clone());
             let entries = self.entries(table).unwrap_or_else(|| defaults.entries.clone());
             let cpu_port = self.integer(table, "cpu_port", 1..=self.max_port);
             let p4runtime = self.endpoint(table).unwrap_or(defaults.p4runtime);
             let device_id = self.integer(table, "device_id", 0..=u32::MAX).map(u64::from);
             let kernel = self.word(table, "kernel", &KernelUse::WORDS).unwrap_or(defaults.kernel);
+            let edge = self.edge(table, defaults.tpp);
             let name = name.to_owned();
             topology.switches.push(TopologySwitch {
                 name,
@@ -351,11 +361,33 @@ impl Reader<'_> {
                 entries,
                 cpu_port,
                 p4runtime,
+                edge,
                 device_id,
                 kernel,
                 span,
             });
         }
+    }
+
+    /// `tpp_strip = [1, 2]` and `tpp_refuse = [3]`.
+    fn edge(&mut self, table: &DeTable<'_>, tpp: TinyAccess) -> ProgramEdge {
+        let [strip, refuse] = ["tpp_strip", "tpp_refuse"].map(|key| {
+            let Some((value, span)) = self.get(table, key) else { return BTreeSet::new() };
+            if tpp == TinyAccess::Off {
+                self.wrong(span, format!("`{key}` has no effect without tpp = \"read\" or \"write\" below [defaults]"));
+            }
+            let most = self.max_port;
+            let port = |number: &toml::Spanned<DeValue<'_>>| {
+                let number = number.get_ref().as_integer()?;
+                u32::from_str_radix(number.as_str(), number.radix()).ok().filter(|port| (1..=most).contains(port))
+            };
+            let ports = value.as_array().and_then(|list| list.iter().map(port).collect());
+            if ports.is_none() {
+                self.wrong(span, format!("`{key}` must be a list of ports from 1 to {most}: [1, 2]"));
+            }
+            ports.unwrap_or_default()
+        });
+        ProgramEdge { strip, refuse }
     }
 
     fn links(&mut self, top: &DeTable<'_>, defaults: &Defaults, topology: &mut Topology) {
@@ -449,5 +481,6 @@ impl Reader<'_> {
 fn store(name: &str, at: usize, is_durable: bool, span: Span) -> Host {
     let (name, mac, is_store) = (name.to_owned(), default_mac(at), true);
     let (address, gateway, neighbours, commands) = (None, None, Vec::new(), Vec::new());
-    Host { name, address, mac, gateway, neighbours, commands, memory: None, is_store, is_durable, span }
+    let (lacks_shim, memory) = (false, None);
+    Host { name, address, mac, gateway, neighbours, commands, lacks_shim, memory, is_store, is_durable, span }
 }

@@ -15,7 +15,7 @@ use jsonc_parser::common::Ranged;
 
 use super::{default_mac, field};
 use crate::topology::{
-    Delay, End, Entries, Host, KernelUse, Link, Node, Rate, Shape, SwitchProgram, Topology, TopologySwitch,
+    Delay, End, Entries, Host, KernelUse, Link, Node, ProgramEdge, Rate, Shape, SwitchProgram, Topology, TopologySwitch,
 };
 
 /// The extensions of JSON that the P4 tutorials' files may use: comments and trailing commas.
@@ -139,6 +139,7 @@ impl Reader<'_> {
             gateway,
             neighbours,
             commands,
+            lacks_shim: false,
             memory: None,
             is_store: false,
             is_durable: false,
@@ -171,8 +172,8 @@ impl Reader<'_> {
             Some(Value::NumberLit(number)) => number.value.parse().ok(),
             _ => None,
         };
-        let (name, kernel) = (name.to_owned(), KernelUse::Off);
-        TopologySwitch { name, program, entries, cpu_port, p4runtime: None, device_id: None, kernel, span }
+        let (name, edge, kernel) = (name.to_owned(), ProgramEdge::default(), KernelUse::Off);
+        TopologySwitch { name, program, entries, cpu_port, p4runtime: None, edge, device_id: None, kernel, span }
     }
 
     fn links(&mut self, root: &Object<'_>, topology: &mut Topology) {

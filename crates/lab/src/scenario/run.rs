@@ -120,9 +120,14 @@ impl Hosts {
                 }
             }
         }
+        let stack = |(mtu, host): (u32, &crate::topology::Host)| {
+            let mut stack = Stack::new(mtu);
+            stack.lacks_shim = host.lacks_shim;
+            stack
+        };
         Hosts {
             counts: vec![0; mtus.len()],
-            stacks: mtus.into_iter().map(Stack::new).collect(),
+            stacks: mtus.into_iter().zip(&topology.hosts).map(stack).collect(),
             sinks: BTreeMap::new(),
             collectors: BTreeMap::new(),
             filters: BTreeMap::new(),

@@ -73,6 +73,9 @@ pub struct Stack {
     pub transport: Transport,
     /// Inserts tiny packet programs into packets, and takes them out again.
     pub shim: Shim,
+    /// Whether packets do not pass the shim. Those that arrive with a program are then of a protocol that the stack
+    /// does not know.
+    pub lacks_shim: bool,
     /// Adds INT headers to packets.
     pub int: IntSource,
 }
@@ -100,7 +103,8 @@ impl Stack {
     /// Creates a stack for a link with this MTU, in bytes of an IP packet.
     pub fn new(mtu: u32) -> Stack {
         let (transport, mtu) = (Transport::new(mtu), mtu as usize);
-        Stack { mtu, apps: Vec::new(), running: None, transport, shim: Shim::new(mtu), int: IntSource::new(mtu) }
+        let (shim, int) = (Shim::new(mtu), IntSource::new(mtu));
+        Stack { mtu, apps: Vec::new(), running: None, transport, shim, lacks_shim: false, int }
     }
 
     /// Adds an application.
@@ -145,7 +149,9 @@ impl Stack {
         let (packets, again) = self.transport.poll(now.as_ns());
         packets.into_iter().for_each(|packet| neighbours.send(host, packet));
         host.out.iter_mut().for_each(|frame| self.int.sent(frame));
-        host.send_through(&mut self.shim);
+        if !self.lacks_shim {
+            host.send_through(&mut self.shim);
+        }
         raw.into_iter().for_each(|frame| host.send(frame));
         let asking = neighbours.poll(host);
         let stack = interface.poll_at(instant, sockets).map(|at| Time::from_us(at.total_micros().max(0) as u64));
@@ -189,7 +195,7 @@ impl HostProgram for Stack {
     fn on_packet(&mut self, host: &mut Host, mut frame: Vec<u8>) {
         let Some(running) = &mut self.running else { return };
         let mut programs = Vec::new();
-        let is_packet = self.shim.received(&mut frame, |program| programs.push(program));
+        let is_packet = self.lacks_shim || self.shim.received(&mut frame, |program| programs.push(program));
         let (programs, frames) = (&programs[..], &[][..]);
         if !is_packet {
             return self.drive(host, Arrived { frames, programs });

@@ -2,6 +2,7 @@
 
 mod quantity;
 
+use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
 
 use diagnostics::Span;
@@ -136,6 +137,9 @@ pub struct Host {
     pub neighbours: Vec<(Ipv4Addr, Address)>,
     /// Shell commands that it runs when it starts; live only.
     pub commands: Vec<String>,
+    /// Whether it has no shim, which takes tiny packet programs out of packets; simulations only. In a live lab, a host
+    /// has one if `triplane tpp shim` runs there.
+    pub lacks_shim: bool,
     /// Memory that it lends to the switch at its link, in bytes; such a host has no traffic of its own.
     pub memory: Option<Size>,
     /// Whether it is a store of resilient state, or their operator, which have no address and no traffic of their own.
@@ -159,12 +163,23 @@ pub struct TopologySwitch {
     pub cpu_port: Option<u32>,
     /// P4Runtime endpoint for controllers; live only.
     pub p4runtime: Option<Endpoint>,
+    /// Its ports at the edge of the network of tiny packet programs.
+    pub edge: ProgramEdge,
     /// The device id that controllers ask for. If the file has none, it is the index among the switches, from 0.
     pub device_id: Option<u64>,
     /// Whether its ports run the program in the kernel; live only.
     pub kernel: KernelUse,
     /// Location of its name in the file.
     pub span: Span,
+}
+
+/// The ports of a switch at the edge of the network in which tiny packet programs travel.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProgramEdge {
+    /// Ports to hosts without a shim: programs are taken out of packets that leave.
+    pub strip: BTreeSet<u32>,
+    /// Ports to hosts that are not trusted: packets that arrive with a program are dropped.
+    pub refuse: BTreeSet<u32>,
 }
 
 /// The address at which a switch serves P4Runtime.

@@ -252,6 +252,7 @@ impl Assembler<'_> {
             }
             (Operation::Cstore, [(Switch(name), place), old, new]) => {
                 let address = self.direct(operation, name, *place)?;
+                self.check_width(address, [old, new])?;
                 let (old, new) = (self.value(old, false)?, self.value(new, false)?);
                 Some(Instruction::new(operation, address, old, new))
             }
@@ -290,6 +291,21 @@ impl Assembler<'_> {
                 None
             }
         }
+    }
+
+    /// Reports values that a location never has: a `CSTORE` of one would look as if somebody else had stored.
+    fn check_width(&mut self, address: u16, values: [&Spanned<TextOperand<'_>>; 2]) -> Option<()> {
+        let Some(entry) = self.map.locate(address.into()).filter(|entry| entry.width < u32::BITS) else {
+            return Some(());
+        };
+        let is_wide = |value: u32| value >> entry.width != 0;
+        let wrong = values.into_iter().find(|(value, _)| matches!(value, TextOperand::Number(it) if is_wide(*it)));
+        let Some((_, span)) = wrong else { return Some(()) };
+        let (name, bits) = (&entry.name, entry.width);
+        let message = format!("`{name}` has {bits} bits, and never has this value");
+        let help = format!("the largest value is {}", (1u32 << bits) - 1);
+        self.diagnostics.push(Diagnostic::error("wide-value", *span, message).help(help));
+        None
     }
 
     fn reserved_word(&mut self, span: Span) -> Option<Instruction> {

@@ -48,7 +48,7 @@ const MAX_REGISTER: usize = 0xff;
 const MAX_ELEMENT: u32 = 0x7_ffff;
 /// First indirect addresses.
 const OF_PORT: u32 = 0x1000_0000;
-const OF_REGISTER: u32 = 0x2000_0000;
+pub(crate) const OF_REGISTER: u32 = 0x2000_0000;
 /// The end of the direct addresses of registers, and of fields.
 const REGISTERS_END: u32 = 0xb000;
 const FIELDS_END: u32 = 0xf000;
@@ -128,6 +128,8 @@ pub enum NoEntry {
         /// The namespace.
         namespace: Namespace,
     },
+    /// The register array of this name has no elements.
+    NoElements(String),
     /// A number is too large.
     TooLarge {
         /// The number.
@@ -152,6 +154,7 @@ impl fmt::Display for NoEntry {
                 write!(f, "`{}` has no statistic `{name}`", namespace.name())
             }
             NoEntry::Numbers { namespace } => write!(f, "`{}` does not take these numbers", namespace.name()),
+            NoEntry::NoElements(name) => write!(f, "the register `{name}` has no elements"),
             NoEntry::TooLarge { what, last } => write!(f, "the highest {what} is {last}"),
         }
     }
@@ -181,7 +184,7 @@ impl NoEntry {
                 Namespace::Queue => "`Queue:…` is this packet's queue, `Queue$3$0:…` is queue 0 of port 3".to_owned(),
                 other => format!("write `{}:…`", other.name()),
             }),
-            NoEntry::TooLarge { .. } => None,
+            NoEntry::NoElements(_) | NoEntry::TooLarge { .. } => None,
         }
     }
 }
@@ -190,6 +193,9 @@ impl NoEntry {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MemoryMap {
     registers: Vec<(RegisterShape, Option<u16>)>,
+    /// The first direct addresses of registers, ascending, and the numbers of these registers. Of registers with the
+    /// same address, only the last one may have elements.
+    direct: Vec<(u16, usize)>,
     fields: Vec<(FieldShape, u16)>,
 }
 
@@ -211,6 +217,7 @@ impl MemoryMap {
             let end = register.size.checked_mul(2).and_then(|len| free.checked_add(len));
             match end.filter(|end| *end <= REGISTERS_END) {
                 Some(end) => {
+                    map.direct.push((free as u16, map.registers.len()));
                     map.registers.push((register, Some(free as u16)));
                     free = end;
                 }
@@ -240,23 +247,18 @@ impl MemoryMap {
     pub fn find(&self, name: &str) -> Result<MapEntry, NoEntry> {
         let (left, right) = name.split_once(':').ok_or(NoEntry::NoColon)?;
         let (namespace, numbers) = split_numbers(left)?;
-        let lower = right.to_ascii_lowercase();
-        let (statistic, high) = match lower.strip_suffix(".high") {
-            Some(rest) => (&right[..rest.len()], 1),
-            None => (right, 0),
+        let find = |statistic: &str| match namespace {
+            Namespace::Register => self.register_by_name(statistic, &numbers),
+            Namespace::Field => self.field_by_name(statistic, &numbers),
+            Namespace::Vendor => vendor_by_name(statistic, &numbers),
+            _ => row_by_name(namespace, statistic, &numbers),
         };
-        let mut entry = match namespace {
-            Namespace::Register => self.register_by_name(statistic, &numbers)?,
-            Namespace::Field => self.field_by_name(statistic, &numbers)?,
-            Namespace::Vendor => vendor_by_name(statistic, &numbers)?,
-            _ => row_by_name(namespace, statistic, &numbers)?,
-        };
-        entry.address += high;
-        if high == 1 {
-            entry.name += ".High";
-            entry.access = Access::Read;
-        }
-        Ok(entry)
+        let Some(rest) = right.to_ascii_lowercase().strip_suffix(".high").map(str::len) else { return find(right) };
+        // A name of the P4 program may end like that of a high half.
+        find(right).or_else(|_| {
+            let entry = find(&right[..rest])?;
+            Ok(MapEntry { address: entry.address + 1, name: entry.name + ".High", access: Access::Read, ..entry })
+        })
     }
 
     /// Returns the location at this address.
@@ -308,12 +310,20 @@ impl MemoryMap {
         if !(u32::from(Namespace::Register.base())..REGISTERS_END).contains(&address) {
             return None;
         }
-        // The direct addresses are in ascending order.
-        let find = |(number, (register, base)): (usize, &(RegisterShape, Option<u16>))| {
-            let element = address.checked_sub(u32::from((*base)?))? / 2;
-            (element < register.size).then_some((number, element))
-        };
-        self.registers.iter().enumerate().find_map(find)
+        let next = self.direct.partition_point(|(base, _)| u32::from(*base) <= address);
+        let (base, number) = *self.direct.get(next.checked_sub(1)?)?;
+        let element = (address - u32::from(base)) / 2;
+        (element < self.registers[number].0.size).then_some((number, element))
+    }
+
+    /// Returns the value of `Switch:RegisterMap`: FNV-1a of the names, widths and sizes of the registers. So other
+    /// registers at the same addresses have another number, except by chance.
+    pub fn register_map(&self) -> u32 {
+        let bytes = self.registers.iter().flat_map(|(register, _)| {
+            let numbers = [register.name.len() as u32, register.width, register.size].map(u32::to_be_bytes);
+            numbers.into_iter().flatten().chain(register.name.bytes())
+        });
+        bytes.fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
     }
 
     fn at_register(&self, address: u32) -> Option<MapEntry> {
@@ -334,8 +344,9 @@ impl MemoryMap {
             NoEntry::Statistic { namespace: Namespace::Register, name: name.to_owned(), near }
         })?;
         let (register, base) = &self.registers[number];
-        if element >= register.size {
-            return Err(too_large("element of this register", register.size.saturating_sub(1)));
+        let last = register.size.checked_sub(1).ok_or_else(|| NoEntry::NoElements(register.name.clone()))?;
+        if element > last {
+            return Err(too_large("element of this register", last));
         }
         let address = match base {
             Some(base) => u32::from(*base) + 2 * element,

@@ -30,6 +30,8 @@ rows! {
         0x08 "VendorID" "switch.vendor" 32 None Identifier,
             "Number of the implementation, for guards of vendor addresses: 0x54524950";
         0x0a "Ports" "switch.ports" 32 None Gauge, "Number of ports";
+        0x0c "RegisterMap" "switch.register_map" 32 None Identifier,
+            "Hash of the names, widths and sizes of the P4 program's registers, for guards of their addresses";
         0x800 "AppSpecific" "switch.app" 32 None Gauge, "Word of an application, one for the switch", words 16;
     }
     // Per flow table.

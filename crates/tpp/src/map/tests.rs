@@ -140,3 +140,49 @@ fn int_metadata_has_its_rows() {
     assert_eq!(names(0b10_0000_0000), [("Level 2 ingress interface ID", None), ("Level 2 egress interface ID", None)]);
     assert_eq!(int_sources(u16::MAX).count(), INT_FIELDS.len());
 }
+
+#[test]
+fn names_of_the_program_may_end_as_high_halves_do_and_arrays_may_be_empty() {
+    let register = |name: &str, size| RegisterShape { name: name.to_owned(), width: 48, size };
+    let field = |name: &str| FieldShape { name: name.to_owned(), width: 48 };
+    let map = MemoryMap::with_program(
+        [register("C.empty", 0), register("C.high", 2), register("C", 2), register("C.last", 0)],
+        [field("hdr.mac"), field("hdr.mac.High")],
+    );
+    let name = |text: &str| map.find(text).map(|entry| entry.name);
+    for text in ["Register:C.high", "Register:C.high[0]", "Register:high"] {
+        assert_eq!(name(text).as_deref(), Ok("Register:C.high[0]"), "{text}");
+    }
+    assert_eq!(name("Register:C.high.High").as_deref(), Ok("Register:C.high[0].High"));
+    assert_eq!(name("Register:C.high[1].High").as_deref(), Ok("Register:C.high[1].High"));
+    assert_eq!(name("Register:C[1].High").as_deref(), Ok("Register:C[1].High"));
+    assert_eq!(name("Field:hdr.mac.High").as_deref(), Ok("Field:hdr.mac.High"));
+    assert_eq!(name("Field:hdr.mac.High.High").as_deref(), Ok("Field:hdr.mac.High.High"));
+    // Empty arrays take no addresses, and no message speaks of their elements.
+    let addresses = [0x8000, 0x8002, 0x8004, 0x8006, 0x8008].map(|address| map.register_at(address));
+    assert_eq!(addresses, [Some((1, 0)), Some((1, 1)), Some((2, 0)), Some((2, 1)), None]);
+    assert_eq!(map.find("Register:C.empty[0]").unwrap_err().to_string(), "the register `C.empty` has no elements");
+}
+
+#[test]
+fn the_number_of_a_map_depends_on_all_that_addresses_depend_on() {
+    let number = |shapes: &[(&str, u32, u32)]| {
+        let shape = |(name, width, size): &(&str, u32, u32)| RegisterShape {
+            name: (*name).to_owned(),
+            width: *width,
+            size: *size,
+        };
+        MemoryMap::with_program(shapes.iter().map(shape), []).register_map()
+    };
+    let maps: [&[(&str, u32, u32)]; 6] = [
+        &[("a", 8, 2), ("b", 8, 2)],
+        &[("b", 8, 2), ("a", 8, 2)],
+        &[("a", 9, 2), ("b", 8, 2)],
+        &[("a", 8, 3), ("b", 8, 2)],
+        &[("a", 8, 2), ("b", 8, 2), ("c", 8, 0)],
+        &[],
+    ];
+    let numbers: std::collections::BTreeSet<u32> = maps.into_iter().map(number).collect();
+    assert_eq!(numbers.len(), maps.len());
+    assert_eq!(number(&[]), MemoryMap::new().register_map());
+}

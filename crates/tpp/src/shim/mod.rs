@@ -354,7 +354,7 @@ fn insert(frame: &mut Vec<u8>, at: usize, bytes: &[u8]) {
 
 /// Whether these bytes are a packet whose own checksum proves that it begins here: that of the header of IPv4, or that
 /// of TCP or UDP in IPv6.
-fn is_intact(ethertype: u16, bytes: &[u8]) -> bool {
+pub(crate) fn is_intact(ethertype: u16, bytes: &[u8]) -> bool {
     match ethertype {
         ethernet::IPV4 => {
             ipv4::Packet::new_checked(bytes).is_ok_and(|packet| packet.is_checksum_right() && !packet.is_cut())

@@ -6,7 +6,8 @@ use wire::tpp::{
 };
 
 use super::{
-    AccessRights, Execution, OWN_FIELD_COUNT, OWN_FIELDS, ProgramVerdict, SwitchMemory, half, max_of, own_field,
+    AccessRights, Execution, OWN_FIELD_COUNT, OWN_FIELDS, ProgramVerdict, SwitchMemory, half, max_of, may_be_same,
+    own_field,
 };
 use crate::mutant::{Errors, Mutant, NoErrors};
 
@@ -391,7 +392,7 @@ impl<M: SwitchMemory, E: Errors, const WIDE: bool> ProgramRun<'_, M, E, WIDE> {
     #[inline]
     fn forget(&mut self, address: u16) {
         for (location, _) in &mut self.values[..self.value_count] {
-            if *location == u32::from(address) {
+            if may_be_same(*location, address.into()) {
                 // An odd number matches no location.
                 *location = 1;
             }

@@ -173,7 +173,7 @@ impl<M: SwitchMemory> Machine<'_, M> {
         if !is_word(address) || self.memory.write(address as u16, value).is_none() {
             return StepEffect::Skipped(Status::ABSENT);
         }
-        self.values.retain(|(other, _)| *other != address);
+        self.forget(address);
         StepEffect::Executed
     }
 
@@ -204,7 +204,7 @@ impl<M: SwitchMemory> Machine<'_, M> {
             self.put(old_at, !old);
             return StepEffect::End(Status::ABSENT);
         };
-        self.values.retain(|(other, _)| *other != address);
+        self.forget(address);
         if prior == old {
             return StepEffect::Executed;
         }
@@ -229,6 +229,12 @@ impl<M: SwitchMemory> Machine<'_, M> {
         let value = self.memory.read(location)?;
         self.values.push((location, value));
         Some(value)
+    }
+
+    /// Forgets the value of a location that was written. A register has a second address, for indirect loads.
+    fn forget(&mut self, address: u32) {
+        let is_register = (0x8000..0xb000).contains(&address);
+        self.values.retain(|(other, _)| *other != address && !(is_register && other >> 28 == 2));
     }
 
     fn may_write(&self, address: u32) -> bool {

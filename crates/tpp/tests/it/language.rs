@@ -53,6 +53,25 @@ fn programs_of_the_paper_assemble() {
 }
 
 #[test]
+fn a_conditional_store_of_a_value_that_the_register_never_has_is_refused() {
+    let register = |name: &str, width| RegisterShape { name: name.to_owned(), width, size: 2 };
+    let map = MemoryMap::with_program([register("ports", 9), register("words", 32), register("nothing", 0)], []);
+    let findings = |text: &str| {
+        let (mut sources, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
+        assemble(&mut sources, "test.tpp", text, &map, &mut diagnostics);
+        diagnostics.render(&sources, false)
+    };
+    for text in ["ports[1]], 511, 0", "ports], 0, 511", "words], 0xffffffff, 0xffffffff", "nothing[1]], 0, 0"] {
+        assert_eq!(findings(&format!("CSTORE [Register:{text}")), "", "{text}");
+    }
+    for (text, values) in [("ports[1]], 512, 0", "512"), ("ports[1]], 0, 0x200", "0x200"), ("nothing], 0, 1", "1")] {
+        let said = findings(&format!("CSTORE [Register:{text}"));
+        let caret = format!("^{}", "^".repeat(values.len() - 1));
+        assert!(said.contains("error[wide-value]") && said.contains(&caret) && said.contains("largest"), "{said}");
+    }
+}
+
+#[test]
 fn vendors_are_told_apart_by_indirect_loads() {
     let text = ".mode hop\n.hops 2\n.memory hop 0: 1, 0xff00\n.memory hop 1: 2, 0xfe00\n\
                 CEXEC [Switch:VendorID], [Packet:hop[0]]\nLOAD [[Packet:hop[1]]], [Packet:hop[1]]\n";

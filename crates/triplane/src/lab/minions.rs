@@ -28,7 +28,7 @@ const PATHS: usize = 20;
 /// this returns.
 pub fn programs(
     file: Option<&Path>,
-    scenario: &Scenario,
+    (topology, scenario): (&Topology, &Scenario),
     memory: &MemoryMap,
     map: &SourceMap,
     output: &Output,
@@ -36,6 +36,12 @@ pub fn programs(
     let folder = file.and_then(Path::parent).unwrap_or(Path::new(""));
     let (mut programs, mut diagnostics) = (BTreeMap::new(), Diagnostics::new());
     for traffic in &scenario.traffic {
+        let mut senders = traffic.pairs.iter().map(|(from, _)| &topology.hosts[*from]);
+        if let Some(host) = senders.find(|host| host.lacks_shim && traffic.minion.is_some()) {
+            let message = format!("`{}` has no shim, which inserts programs into packets", host.name);
+            let help = "remove `shim = false` of the host, or `minion`";
+            diagnostics.push(Diagnostic::error("minion", traffic.span, message).help(help));
+        }
         let Some(name) = traffic.program().filter(|name| !programs.contains_key(*name)) else { continue };
         let program = tpp::program_of(&folder.join(name), memory, output).and_then(|program| {
             // A packet that a switch sends back does not arrive.

@@ -221,7 +221,7 @@ impl Network {
     fn config(&self, at: usize, seed: u64) -> Config {
         let seed = seed.wrapping_mul(1_000_003).wrapping_add(at as u64);
         let number = u32::try_from(at + 1).expect("a topology has at most 20,000 nodes");
-        let tiny_programs = super::tiny::settings(&self.topology, number);
+        let tiny_programs = super::tiny::settings(&self.topology, at, number);
         let int = super::tiny::int_settings(&self.topology, at, number);
         Config { seed, tiny_programs, int, ..self.switches[&at].config.clone() }
     }

@@ -40,7 +40,7 @@ pub fn run(args: &SimArgs, output: &Output) -> Result<(), Failure> {
     let writes = Writes::load(&network, &scenario, args.scenario.as_deref(), &mut map, output)?;
     let replays = replays(args.scenario.as_deref(), &scenario, &map, output)?;
     let memory = minions::memory_of(&network);
-    let programs = minions::programs(args.scenario.as_deref(), &scenario, &memory, &map, output)?;
+    let programs = minions::programs(args.scenario.as_deref(), (&network.topology, &scenario), &memory, &map, output)?;
     minions::warn_of_idle(&network.topology, &scenario, output);
     int::warn_of_missing_sinks(&network.topology, &scenario, output);
     let files = ScenarioFiles { replays, programs, memory };

@@ -1,13 +1,15 @@
 //! The settings of tiny packet programs and INT in the switches of a network.
 
+use std::collections::BTreeSet;
+
 use lab::{IntRole, Node, TinyAccess, Topology};
 use switch::PortId;
 use tpp::AccessRights;
 use v1model::{EXECUTIONS_PER_SECOND, IntSettings, TinySettings};
 use wire::int::Marker;
 
-/// Returns the settings of the switch with this number; `None` if it does not execute programs.
-pub fn settings(topology: &Topology, number: u32) -> Option<TinySettings> {
+/// Returns the settings of the switch at this index; `None` if it does not execute programs.
+pub fn settings(topology: &Topology, at: usize, number: u32) -> Option<TinySettings> {
     let rights = match topology.tpp {
         TinyAccess::Off => return None,
         TinyAccess::Read => AccessRights::read_only(),
@@ -15,7 +17,10 @@ pub fn settings(topology: &Topology, number: u32) -> Option<TinySettings> {
         TinyAccess::WriteRegisters => AccessRights::all(),
     };
     let executions_per_second = topology.tpp_limit.unwrap_or(EXECUTIONS_PER_SECOND);
-    Some(TinySettings { switch_id: number, rights, executions_per_second })
+    let ports = |ports: &BTreeSet<u32>| ports.iter().copied().map(PortId).collect();
+    let edge = topology.switches.get(at).map(|switch| &switch.edge);
+    let (stripping, refusing) = edge.map(|edge| (ports(&edge.strip), ports(&edge.refuse))).unwrap_or_default();
+    Some(TinySettings { switch_id: number, rights, executions_per_second, stripping, refusing })
 }
 
 /// Returns the settings of the switch at this index; `None` if the topology has no INT. Ports to hosts are the edge.
@@ -66,7 +71,7 @@ mod tests {
 
     #[test]
     fn switches_have_the_rights_and_the_limit_of_the_topology() {
-        let of = |tpp, tpp_limit| settings(&Topology { tpp, tpp_limit, ..Topology::default() }, 3);
+        let of = |tpp, tpp_limit| settings(&Topology { tpp, tpp_limit, ..Topology::default() }, 2, 3);
         assert_eq!(of(TinyAccess::Off, Some(9)), None);
         assert_eq!(of(TinyAccess::Read, None), Some(TinySettings::new(3, false)));
         let limited = TinySettings { executions_per_second: 9, ..TinySettings::new(3, true) };

@@ -26,6 +26,7 @@ pub fn run(args: &MapArgs, output: &Output) -> Result<(), Failure> {
             "tables": if lists_tables { tables } else { Vec::new() },
             "rows": rows().map(row_json).collect::<Vec<_>>(),
             "registers": if is_wanted(Namespace::Register) { registers(&map) } else { Vec::new() },
+            "register_map": map.register_map(),
             "fields": if is_wanted(Namespace::Field) { fields(&map) } else { Vec::new() },
         });
         output.print(&format!("{json:#}\n"))
@@ -39,6 +40,10 @@ pub fn run(args: &MapArgs, output: &Output) -> Result<(), Failure> {
             }));
         }
         if is_wanted(Namespace::Register) {
+            if !map.registers().is_empty() {
+                let value = format!("`Switch:RegisterMap` is {:#010x} with these registers", map.register_map());
+                lines.push([String::new(), "Register".to_owned(), String::new(), String::new(), value]);
+            }
             lines.extend(map.registers().iter().map(|(register, base)| {
                 let address = base.map_or("indirect".to_owned(), |base| format!("{base:#06x}"));
                 let elements = format!("{} elements", register.size);

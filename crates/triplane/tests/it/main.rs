@@ -61,6 +61,7 @@ mod subscribe_trouble;
 mod support;
 mod tls_files;
 mod tpp;
+mod tpp_edge;
 mod tpp_execute;
 mod tpp_shim;
 mod verdict;

@@ -116,6 +116,9 @@ fn registers_and_fields_of_a_program_have_names() {
     assert!(done.stdout.contains("reads       Field:hdr.h.key\nwrites      Register:I.rates[3]\n"), "{done:?}");
     let map = command(&["map", "register", "Field", "--program", &p4]).ok().stdout;
     assert!(map.contains("0x8000  Register:I.rates[i]  32") && map.contains("Field:hdr.h.kind"), "{map}");
+    let json = command(&["map", "register", "--json", "--program", &p4]).ok().json();
+    let number = format!("`Switch:RegisterMap` is {:#010x}", json["register_map"].as_u64().expect("a number"));
+    assert!(map.contains(&number), "{map} {number}");
     assert_eq!(command(&["check", &source]).code, Some(1), "without the program there are no such names");
     let tables = command(&["map", "stage", "--program", "examples/router/router.p4"]).ok().stdout;
     assert!(tables.contains("0x1040  Stage1, FlowEntry1"), "{tables}");
@@ -260,7 +263,7 @@ fn a_run_executes_programs_and_writes_only_if_told() {
     assert!(text.contains("\n1 tiny packet program executed, 1 beyond the limit of executions\n"), "{text}");
     assert!(!summary(&[]).stdout.contains("tiny packet program"));
     let json = summary(&["--tpp", "7", "--json"]).json();
-    let expected = serde_json::json!({ "executed": 2, "refused": 0, "limited": 0 });
+    let expected = serde_json::json!({ "executed": 2, "refused": 0, "limited": 0, "stripped": 0 });
     assert_eq!(json["tiny_programs"], expected, "{json:#}");
     for (options, message) in [
         (&["--tpp-limit", "19"][..], "--tpp <NUMBER>"),

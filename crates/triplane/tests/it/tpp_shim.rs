@@ -162,6 +162,30 @@ fn packets_of_applications_carry_programs_that_the_switch_executes() {
     assert_eq!(summary["tiny_programs"]["executed"], inserted(&first) + inserted(&second), "{summary:#}");
 }
 
+/// Only h1 has a shim. The switch takes its programs out before they reach the kernel of h2.
+#[test]
+fn a_host_without_a_shim_gets_packets_without_programs() {
+    let _alone = testing::lock(LIVE_TRAFFIC);
+    let Some(network) = network() else { return };
+    let directory = Directory::new();
+    let rule = directory.write("path.tpp", PROGRAM);
+    for strips in [false, true] {
+        let edge: &[&str] = if strips { &["--tpp-strip", "2"] } else { &[] };
+        let router = network.router(&[&["--json", "--tpp", "42", "--tpp-limit", "1000000"], edge].concat());
+        let shim = shim(&network, "h1", &["--insert", &rule]);
+        let pinged = network.run("h1", &["ping", "-n", "-W", "3", "-c", "3", "-i", "0.2", "10.0.2.2"]);
+        assert_eq!(pinged.stdout.contains("3 received, 0% packet loss"), strips, "{pinged:?}");
+        if strips {
+            Transfer::start(&network).receive(&network);
+        }
+        let (shim, summary) = (end(shim), end(router));
+        let programs = &summary["tiny_programs"];
+        let inserted = shim["rules"][0]["inserted"].as_u64().expect("a number");
+        assert_eq!(programs["executed"], inserted, "{summary:#}\n{shim:#}");
+        assert_eq!(programs["stripped"], if strips { inserted } else { 0 }, "{summary:#}\n{shim:#}");
+    }
+}
+
 #[test]
 fn connections_go_on_when_the_shim_is_killed() {
     let _alone = testing::lock(LIVE_TRAFFIC);

@@ -199,13 +199,23 @@ impl Switch {
             }
             tiny.put_back(&mut data);
         }
-        if let Some(reason) = self.obstacle(port, data.len()) {
+        // What leaves by a port that strips programs.
+        let stripped = tiny.as_ref().and_then(|_| self.stripped(port, &data)).transpose();
+        let Ok(stripped) = stripped else {
+            return self.drop_at_port(packet, DropReason::ProgramStays, port, recorder);
+        };
+        let length = stripped.as_ref().map_or(data.len(), |(rest, _)| rest.len());
+        if let Some(reason) = self.obstacle(port, length) {
             return self.drop_at_port(packet, reason, port, recorder);
         }
-        self.ports.count_tx(&mut self.registry, port, data.len());
-        self.queues.sent(port, leaving.at, data.len());
+        self.ports.count_tx(&mut self.registry, port, length);
+        self.queues.sent(port, leaving.at, length);
         if let Some(tiny) = &tiny {
-            port = self.run_tiny(tiny, packet.ingress_port, &mut data, leaving);
+            port = self.run_tiny(tiny, packet.ingress_port, &mut data, length, leaving);
+        }
+        if let Some((rest, programs)) = stripped.filter(|_| port == leaving.port) {
+            self.count_stripped(packet.ingress_port, programs);
+            data = rest;
         }
         if let Some(state) = packet.state.interpreted() {
             recorder.sent(packet.pass, port.0, to_controller, &data, &self.program, state);

@@ -142,6 +142,7 @@ impl Switch {
             ReceivedPacket { at: now, by: port, original: &[], whole: alone, queues_open: whole.is_some(), passes: 0 };
         let together = direct && !(machine.requests_wait && self.config.max_work < waiting::MIN_WORK);
         let lengths = self.config.min_frame..=self.config.max_frame;
+        let marks = self.tiny.as_deref().map(|tiny| tiny.marks);
         let mut tally = BatchTally::default();
         let mut number = 0;
         while number < batch.len() {
@@ -149,7 +150,9 @@ impl Switch {
                 let frames = &mut batch[number..];
                 let is_odd = |frame: &mut L| {
                     let (room, start) = frame.headroom();
-                    !lengths.contains(&(room.len() - start)) || self.has_tiny_program(&room[start..])
+                    let frame = &room[start..];
+                    let is_marked = marks.is_some_and(|marks| marks.may_be_in(frame));
+                    !lengths.contains(&frame.len()) || is_marked && self.has_tiny_program(frame)
                 };
                 let most = frames.len().min(jit::BATCH);
                 let count = frames[..most].iter_mut().position(is_odd).unwrap_or(most);

@@ -447,6 +447,8 @@ impl Switch {
             Some(DropReason::Runt)
         } else if data.len() > self.config.max_frame {
             Some(DropReason::Oversized)
+        } else if self.refuses_program(port, &data) {
+            Some(DropReason::ProgramRefused)
         } else {
             None
         };

@@ -5,16 +5,16 @@
 //! counted the frame, and never for drops, recirculation or resubmission. Frames with programs are copied into memory
 //! of the switch; the path of other frames does not change. Packets with INT take the same way ([`int`]).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
 use switch::{PRIORITIES, PortId, Registry, Stat, Time};
 use tpp::map::{Namespace, row_of};
-use tpp::{AccessRights, Execution, ProgramVerdict, Tcpu};
-use wire::checksum;
+use tpp::{AccessRights, Execution, ProgramVerdict, StripError, Tcpu};
 use wire::tpp as wire_format;
 use wire::tpp::ProgramPlace;
+use wire::{FrameMarks, checksum};
 
 use super::Switch;
 use super::packet::{Leaving, Packet};
@@ -31,8 +31,8 @@ pub use int::{INT_MTU, IntSettings};
 use int::{IntHop, IntStats};
 use limit::{ExecutionRate, TokenBucket};
 use memory::PacketMemory;
-use registers::RegisterPlaces;
 pub use registers::memory_map;
+use registers::{RegisterPlaces, writes_registers};
 
 /// Words of applications, of the switch and of each port (the rows `AppSpecific` of the map).
 const APPLICATION_WORDS: usize = 16;
@@ -55,6 +55,12 @@ pub struct TinySettings {
     /// Maximum number of executions a second for packets that arrived on the same port, over all workers. 0 counts as
     /// 1. A burst is at most the executions of 100 ms. Programs beyond the limit pass unexecuted.
     pub executions_per_second: u32,
+    /// The edge of the network to hosts without a shim: ports at which transparent programs are taken out of the frames
+    /// that leave, after their execution.
+    pub stripping: BTreeSet<PortId>,
+    /// The edge of the network to hosts that are not trusted: ports at which frames that arrive with a program are
+    /// dropped.
+    pub refusing: BTreeSet<PortId>,
 }
 
 impl TinySettings {
@@ -62,13 +68,16 @@ impl TinySettings {
     /// may, with the default limit of executions.
     pub fn new(switch_id: u32, may_write: bool) -> TinySettings {
         let rights = if may_write { AccessRights::words() } else { AccessRights::read_only() };
-        TinySettings { switch_id, rights, executions_per_second: EXECUTIONS_PER_SECOND }
+        let (stripping, refusing) = Default::default();
+        TinySettings { switch_id, rights, executions_per_second: EXECUTIONS_PER_SECOND, stripping, refusing }
     }
 }
 
 /// The state of a switch for tiny packet programs and INT.
 #[derive(Clone, Debug)]
 pub(super) struct TinyPrograms {
+    /// The marks of frames with a program that this switch executes, or with INT.
+    pub marks: FrameMarks,
     /// `Switch:ID`.
     switch_id: u32,
     /// The rights of programs; `None` if they are not executed.
@@ -89,6 +98,10 @@ pub(super) struct TinyPrograms {
 struct TinyPort {
     /// Index of its first word.
     first_word: usize,
+    /// Whether transparent programs are taken out of frames that leave.
+    strips: bool,
+    /// Whether frames that arrive with a program are dropped.
+    refuses: bool,
     /// The executions that packets from this port may still cause; all workers share it.
     bucket: Arc<TokenBucket>,
     /// The packets from this port that may still be interpreted; all workers share it.
@@ -131,11 +144,17 @@ impl TinyPort {
             QueueStats { entered: pair(["RX-Packets", "RX-Bytes"]), dropped: pair(["Drop-Packets", "Drop-Bytes"]) }
         });
         let mut count = |result: &str| registry.register(format!("port.{id}.tpp.{result}"));
-        let programs =
-            ProgramStats { executed: count("executed"), refused: count("refused"), limited: count("limited") };
+        let programs = ProgramStats {
+            executed: count("executed"),
+            refused: count("refused"),
+            limited: count("limited"),
+            stripped: count("stripped"),
+        };
         let int = has_int.then(|| IntStats::new(registry, id));
         TinyPort {
             first_word: (at + 1) * APPLICATION_WORDS,
+            strips: false,
+            refuses: false,
             bucket: Arc::default(),
             interpreted: Arc::default(),
             int_bucket: Arc::default(),
@@ -149,7 +168,8 @@ impl TinyPort {
     }
 }
 
-/// The counters of the programs of packets from a port: each program of a copy that leaves is in at most one of them.
+/// The counters of the programs of packets from a port: each program of a copy that leaves is in at most one of the
+/// first three.
 #[derive(Clone, Copy, Debug)]
 struct ProgramStats {
     /// Executed programs, including those that ended early.
@@ -158,6 +178,8 @@ struct ProgramStats {
     refused: Stat,
     /// Programs beyond the limit.
     limited: Stat,
+    /// Programs that were taken out at the port by which their packet left.
+    stripped: Stat,
 }
 
 impl ProgramStats {
@@ -220,7 +242,13 @@ impl Switch {
         let switch_id = programs.as_ref().map(|it| it.switch_id).or(int.as_ref().map(|it| it.node_id));
         self.tiny = switch_id.map(|switch_id| {
             let (registry, ids) = (&mut self.registry, self.ports.ids().enumerate());
-            let port = |(at, id)| (id, TinyPort::new(registry, at, id, int.is_some()));
+            let is_in = |of: fn(&TinySettings) -> &BTreeSet<PortId>, id| {
+                programs.as_ref().is_some_and(|it| of(it).contains(&id))
+            };
+            let port = |(at, id)| {
+                let (strips, refuses) = (is_in(|it| &it.stripping, id), is_in(|it| &it.refusing, id));
+                (id, TinyPort { strips, refuses, ..TinyPort::new(registry, at, id, int.is_some()) })
+            };
             let ports: BTreeMap<_, _> = ids.map(port).collect();
             let words = (0..(ports.len() + 1) * APPLICATION_WORDS).map(|_| AtomicU32::new(0)).collect();
             let per_second = programs.as_ref().map_or(EXECUTIONS_PER_SECOND, |it| it.executions_per_second);
@@ -228,14 +256,38 @@ impl Switch {
             let interpreted_rate = ExecutionRate::new(per_second.min(INTERPRETED_PER_SECOND));
             let (rights, int) = (programs.map(|it| it.rights), int.map(IntHop::new));
             let registers = Arc::new(RegisterPlaces::new(&self.program));
-            Box::new(TinyPrograms { switch_id, rights, int, rate, interpreted_rate, words, ports, registers })
+            let marks = FrameMarks::new(rights.is_some(), int.as_ref().map(|hop: &IntHop| hop.node.marker()));
+            Box::new(TinyPrograms { marks, switch_id, rights, int, rate, interpreted_rate, words, ports, registers })
         });
     }
 
     /// Whether a frame has a program that this switch executes, or INT.
     #[inline]
     pub(super) fn has_tiny_program(&self, frame: &[u8]) -> bool {
-        self.tiny.as_deref().is_some_and(|tiny| tiny.program_place(frame).is_some() || tiny.has_int(frame))
+        self.tiny.as_deref().is_some_and(|tiny| tiny.has_any(frame))
+    }
+
+    /// Whether a frame that arrived is dropped, as it has a program and its port refuses them.
+    pub(super) fn refuses_program(&self, port: PortId, frame: &[u8]) -> bool {
+        let refusing = self.tiny.as_deref().filter(|tiny| tiny.ports.get(&port).is_some_and(|port| port.refuses));
+        refusing.is_some_and(|tiny| tiny.program_place(frame).is_some())
+    }
+
+    /// Returns the frame that leaves by a port that strips programs, and the number of programs that were taken out.
+    /// `None` if the port does not strip, or there is no transparent program.
+    pub(super) fn stripped(&self, port: PortId, frame: &[u8]) -> Option<Result<(Vec<u8>, usize), StripError>> {
+        let stripping = self.tiny.as_deref().filter(|tiny| tiny.ports.get(&port).is_some_and(|port| port.strips))?;
+        let place = stripping.program_place(frame)?;
+        (place.carriage == wire_format::Carriage::Transparent).then(|| {
+            let mut rest = frame.to_vec();
+            tpp::strip(&mut rest).map(|count| (rest, count))
+        })
+    }
+
+    /// Counts programs that were taken out of a packet that arrived on a port.
+    pub(super) fn count_stripped(&mut self, input: PortId, programs: usize) {
+        let Some(port) = self.tiny.as_deref().and_then(|tiny| tiny.ports.get(&input)) else { return };
+        self.registry.add(port.programs.stripped, programs as u64);
     }
 
     /// Takes the program out of a received frame.
@@ -306,22 +358,33 @@ impl Switch {
         self.registry.add(stats.errors[1], bytes);
     }
 
-    /// Executes the program of a frame that leaves, unless the limit of its input port is reached. Returns the port to
-    /// which it is sent.
-    pub(super) fn run_tiny(&mut self, packet: &TinyPacket, input: PortId, data: &mut [u8], leaving: Leaving) -> PortId {
+    /// Executes the program of a frame that leaves, unless the limit of its input port is reached. `counted` bytes were
+    /// counted as sent. Returns the port to which it is sent.
+    pub(super) fn run_tiny(
+        &mut self,
+        packet: &TinyPacket,
+        input: PortId,
+        data: &mut [u8],
+        counted: usize,
+        leaving: Leaving,
+    ) -> PortId {
         let place = self.tiny.as_deref().and_then(|tiny| tiny.program_place(data));
         let Some(place) = place else { return leaving.port };
         let length = data.len();
         let program = &mut data[place.start..place.end];
         let Some(execution) = self.execute_tiny(packet, input, program, length, leaving) else { return leaving.port };
-        let can_leave = self.config.cpu_port != Some(input) && self.obstacle(input, length).is_none();
+        // No program leaves by a port that strips them.
+        let is_payload = matches!(place.carriage, wire_format::Carriage::Standalone { .. });
+        let strips = self.tiny.as_deref().and_then(|tiny| tiny.ports.get(&input)).is_some_and(|port| port.strips);
+        let may_leave = is_payload || !strips;
+        let can_leave = may_leave && self.config.cpu_port != Some(input) && self.obstacle(input, length).is_none();
         if !execution.reflect || !can_leave {
             return leaving.port;
         }
         // A router has rewritten the addresses for the next hop.
         data[..12].copy_from_slice(packet.ethernet.as_flattened());
         wire_format::reflect(data, place);
-        self.ports.take_back_tx(&mut self.registry, leaving.port, 1, length as u64);
+        self.ports.take_back_tx(&mut self.registry, leaving.port, 1, counted as u64);
         self.ports.count_tx(&mut self.registry, input, length);
         input
     }
@@ -360,13 +423,22 @@ impl Switch {
         leaving: Leaving,
     ) -> Option<Execution> {
         let programs = self.tiny.as_deref()?;
+        let rights = programs.rights.as_ref()?;
         let TinyPort { bucket, programs: counts, .. } = programs.ports.get(&input)?;
         if !bucket.take(leaving.at, programs.rate) {
             self.registry.add(counts.limited, 1);
             return None;
         }
+        // A packet in an `@atomic` block does not overwrite what the program writes meanwhile.
+        let waits = writes_registers(program, rights);
+        if waits {
+            self.objects.begin_atomic();
+        }
         let mut memory = self.packet_memory(programs, packet, input, length, leaving);
-        let execution = Tcpu::execute(program, &mut memory, programs.rights.as_ref()?);
+        let execution = Tcpu::execute(program, &mut memory, rights);
+        if waits {
+            self.objects.end_atomic();
+        }
         if let Some(count) = counts.of(execution.verdict) {
             self.registry.add(count, 1);
         }
@@ -379,6 +451,11 @@ impl TinyPrograms {
     #[inline]
     fn program_place(&self, frame: &[u8]) -> Option<ProgramPlace> {
         self.rights.as_ref().and_then(|_| wire_format::find(frame))
+    }
+
+    /// Whether a frame has a program that this switch executes, or INT.
+    fn has_any(&self, frame: &[u8]) -> bool {
+        self.program_place(frame).is_some() || self.has_int(frame)
     }
 
     /// Whether a frame has the marker of INT and this switch is a node.

@@ -14,5 +14,6 @@ mod tiny_int;
 mod tiny_limits;
 mod tiny_registers;
 mod tiny_rows;
+mod tiny_strip;
 mod tiny_tags;
 mod workers;

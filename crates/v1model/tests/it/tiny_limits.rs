@@ -11,7 +11,7 @@ use crate::tiny::{PATH, assembled, frame, packet, switch, transparent};
 
 /// Returns settings with a limit.
 fn limited(executions_per_second: u32) -> Option<TinySettings> {
-    Some(TinySettings { switch_id: 77, rights: AccessRights::all(), executions_per_second })
+    Some(TinySettings { rights: AccessRights::all(), executions_per_second, ..TinySettings::new(77, false) })
 }
 
 /// A standalone program that is sent back.

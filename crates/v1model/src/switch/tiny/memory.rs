@@ -62,6 +62,7 @@ impl PacketMemory<'_> {
             offset::SWITCH_CLOCK_FREQUENCY => 1_000_000_000,
             offset::SWITCH_VENDOR_ID => VENDOR,
             offset::SWITCH_PORTS => self.programs.ports.len() as u64,
+            offset::SWITCH_REGISTER_MAP => self.programs.registers.number.into(),
             _ => return None,
         })
     }

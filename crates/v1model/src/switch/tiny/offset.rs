@@ -8,6 +8,7 @@ pub const SWITCH_CLOCK: u16 = row_of(Namespace::Switch, "Clock").offset;
 pub const SWITCH_CLOCK_FREQUENCY: u16 = row_of(Namespace::Switch, "ClockFrequency").offset;
 pub const SWITCH_VENDOR_ID: u16 = row_of(Namespace::Switch, "VendorID").offset;
 pub const SWITCH_PORTS: u16 = row_of(Namespace::Switch, "Ports").offset;
+pub const SWITCH_REGISTER_MAP: u16 = row_of(Namespace::Switch, "RegisterMap").offset;
 pub const SWITCH_APP_SPECIFIC: u16 = row_of(Namespace::Switch, "AppSpecific").offset;
 
 pub const STAGE_VERSION: u16 = row_of(Namespace::Stage, "Version").offset;

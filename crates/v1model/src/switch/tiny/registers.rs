@@ -2,7 +2,9 @@
 
 use cranelift_entity::EntityRef;
 use ir::RegisterId;
-use tpp::map::{FieldShape, MemoryMap, RegisterShape};
+use tpp::AccessRights;
+use tpp::map::{FieldShape, MemoryMap, Namespace, RegisterShape};
+use wire::tpp::Packet;
 
 /// Returns the map of tiny packet programs for switches with this P4 program: its registers and its header fields.
 pub fn memory_map(program: &ir::Program) -> MemoryMap {
@@ -26,11 +28,14 @@ fn shapes(program: &ir::Program) -> impl Iterator<Item = RegisterShape> {
 #[derive(Debug)]
 pub(super) struct RegisterPlaces {
     map: MemoryMap,
+    /// `Switch:RegisterMap`.
+    pub number: u32,
 }
 
 impl RegisterPlaces {
     pub fn new(program: &ir::Program) -> RegisterPlaces {
-        RegisterPlaces { map: MemoryMap::with_program(shapes(program), []) }
+        let map = MemoryMap::with_program(shapes(program), []);
+        RegisterPlaces { number: map.register_map(), map }
     }
 
     /// Returns the register and the element at an address, if it has at most `bits` bits.
@@ -39,4 +44,14 @@ impl RegisterPlaces {
         let is_narrow = self.map.registers()[number].0.width <= bits;
         is_narrow.then(|| (RegisterId::new(number), element.into()))
     }
+}
+
+/// Whether a program with these rights may write registers.
+pub(super) fn writes_registers(program: &[u8], rights: &AccessRights) -> bool {
+    const REGISTERS: std::ops::Range<u16> = Namespace::Register.base()..Namespace::Queue.base();
+    let writes = |instruction: wire::tpp::Instruction| {
+        let address = instruction.address;
+        instruction.operation.is_write() && REGISTERS.contains(&address) && rights.writes.contains(address.into())
+    };
+    rights.writes_enabled && Packet::new_checked(program).is_ok_and(|packet| packet.instructions().any(writes))
 }
