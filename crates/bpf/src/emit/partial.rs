@@ -35,8 +35,8 @@ const START: ScratchWord = ScratchWord::CURSOR;
 const FIELD: ScratchWord = ScratchWord::OUT;
 
 impl Emitter<'_> {
-    /// Completes partial checksums, if the port has local senders. Offsets of r2 are those of an Ethernet header without
-    /// tags.
+    /// Completes partial checksums, if the port has local senders. Offsets of r2 are those of an Ethernet header
+    /// without tags.
     pub(super) fn complete_checksum(&mut self) {
         let end = self.code.label();
         self.push(Instruction::LoadHasLocalSenders(R1));

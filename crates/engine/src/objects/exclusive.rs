@@ -14,6 +14,17 @@ use super::{Objects, SharedWords};
 /// Number of attempts before a thread yields its processor.
 const SPINS: u32 = 100;
 
+/// Waits until a word is 0, and sets it to 1.
+pub(super) fn take(word: &AtomicU64) {
+    let mut spins = 0;
+    while word.swap(1, Ordering::Acquire) != 0 {
+        while word.load(Ordering::Relaxed) != 0 {
+            spins += 1;
+            if spins % SPINS == 0 { std::thread::yield_now() } else { std::hint::spin_loop() }
+        }
+    }
+}
+
 /// The flag: 1 while the lock is taken.
 #[derive(Default)]
 struct Flag {
@@ -57,13 +68,7 @@ impl Exclusive {
 
     fn begin(&mut self) {
         if self.depth == 0 {
-            let (mut spins, word) = (0, self.flag.word());
-            while word.swap(1, Ordering::Acquire) != 0 {
-                while word.load(Ordering::Relaxed) != 0 {
-                    spins += 1;
-                    if spins % SPINS == 0 { std::thread::yield_now() } else { std::hint::spin_loop() }
-                }
-            }
+            take(self.flag.word());
         }
         self.depth += 1;
     }

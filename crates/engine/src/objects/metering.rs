@@ -2,11 +2,12 @@
 
 use std::fmt;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed, Ordering::Release};
 use std::sync::{MutexGuard, OnceLock, PoisonError, RwLock};
 
 use ir::Unit;
 
+use super::exclusive;
 use super::meter::{WORDS, fill_times};
 use super::paged::Paged;
 use super::register_words::SharedWords;
@@ -111,9 +112,6 @@ impl Drop for Held<'_> {
     }
 }
 
-/// Number of attempts to hold a shared cell before a thread yields its processor.
-const SPINS: u32 = 100;
-
 /// Meters of one unit. Each execution is atomic.
 #[derive(Debug)]
 pub(crate) struct MeterArray {
@@ -166,13 +164,8 @@ impl MeterArray {
         if !is_shared {
             return Held::Own { _guard: self.locks.hold(several, index) };
         }
-        let (mut spins, lock) = (0, &cell[meter_word::LOCK]);
-        while lock.swap(1, Acquire) != 0 {
-            while lock.load(Relaxed) != 0 {
-                spins += 1;
-                if spins % SPINS == 0 { std::thread::yield_now() } else { std::hint::spin_loop() }
-            }
-        }
+        let lock = &cell[meter_word::LOCK];
+        exclusive::take(lock);
         Held::Shared(lock)
     }
 
