@@ -22,7 +22,9 @@ mod place;
 
 pub use instruction::{ALL_ONES, Instruction, Operation};
 pub(crate) use place::after_tags;
-pub use place::{Carriage, ProgramPlace, count_tags, find, find_echo, place_among_tags, reflect};
+pub use place::{
+    Carriage, ProgramPlace, count_tags, find, find_echo, first_datagram, may_carry, place_among_tags, reflect,
+};
 
 use std::fmt;
 
