@@ -327,6 +327,14 @@ impl<T: AsRef<[u8]> + AsMut<[u8]>> Packet<T> {
         self.bytes.as_mut()[1] |= status.0 & 0xf0;
     }
 
+    /// Removes status bits from a program. A correct checksum remains correct.
+    pub fn clear_status(&mut self, status: Status) {
+        let old = get16(self.all(), 0);
+        let new = old & !u16::from(status.0 & 0xf0);
+        put16(self.bytes.as_mut(), 0, new);
+        self.set_checksum(checksum::update(self.checksum(), old, new));
+    }
+
     /// Sets the checksum.
     #[inline]
     pub fn set_checksum(&mut self, checksum: u16) {

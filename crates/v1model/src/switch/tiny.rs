@@ -382,7 +382,14 @@ impl Switch {
         let strips = self.tiny.as_deref().and_then(|tiny| tiny.ports.get(&input)).is_some_and(|port| port.strips);
         let may_leave = is_payload || !strips;
         let can_leave = may_leave && self.config.cpu_port != Some(input) && self.obstacle(input, length).is_none();
-        if !execution.reflect || !can_leave {
+        if !execution.reflect {
+            return leaving.port;
+        }
+        if !can_leave {
+            // The packet continues, so its program is not done: later switches execute it or take it out.
+            if let Ok(mut program) = wire_format::Packet::new_checked(&mut data[place.start..place.end]) {
+                program.clear_status(wire_format::Status::DONE);
+            }
             return leaving.port;
         }
         // A router has rewritten the addresses for the next hop.

@@ -200,6 +200,24 @@ fn no_program_is_sent_back_by_a_port_that_strips() {
     }
 }
 
+/// Only the first switch strips at the port of the sender. The second one executes the program as any other.
+#[test]
+fn a_program_that_may_not_be_sent_back_continues() {
+    let text = format!(".reflect\n{PATH}");
+    for way in WAYS {
+        let left = step(&mut edge(way, &[1], &[]), way, [transparent(&text, 2)]);
+        let read = vec![77, 1, 2, 1, left[0].data.len() as u32];
+        assert_eq!((left.len(), left[0].port, words(&left[0])), (1, PortId(2), (read, Status::NONE)));
+        let next = || Frame { port: PortId(3), ..left[0].clone() };
+        let back = step(&mut edge(way, &[], &[]), way, [next()]);
+        assert_eq!((back.len(), back[0].port, words(&back[0]).1), (1, PortId(3), Status::DONE));
+        let mut last = edge(way, &[2, 3], &[]);
+        let received = step(&mut last, way, [next()]);
+        assert_eq!((received.len(), find(&received[0].data)), (1, None));
+        assert_eq!(["executed", "stripped"].map(|it| count(&last, &format!("port.3.tpp.{it}"))), [1, 1]);
+    }
+}
+
 /// Zeros behind a frame make it longer: a network card pads it.
 #[test]
 fn a_refused_program_does_not_pass_as_something_else() {

@@ -202,6 +202,20 @@ fn what_may_be_a_program_for_a_later_switch_is_recognized_whatever_its_lengths_s
 }
 
 #[test]
+fn a_cleared_status_keeps_the_checksum_right() {
+    let mut bytes = program();
+    let before = bytes.clone();
+    let mut packet = Packet::new_checked(&mut bytes[..]).expect("a program");
+    packet.add_status(Status(0xf0));
+    packet.fill_checksum();
+    packet.clear_status(Status::DONE);
+    assert_eq!((packet.status(), packet.is_checksum_right()), (Status(0x70), true));
+    packet.clear_status(Status(0xff));
+    assert_eq!((packet.status(), packet.is_checksum_right()), (Status::NONE, true));
+    assert_eq!(bytes, before);
+}
+
+#[test]
 fn a_reflected_frame_is_an_echo_with_correct_checksums() {
     for v6 in [false, true] {
         for summed in [true, false] {
