@@ -374,7 +374,7 @@ fn attach(
     }
 }
 
-/// Restores an entry. Its meter's buckets start full, unless it has kept its configuration; everything else is as
+/// Restores an entry. Its meter's buckets start full if the entry was removed or the rates were changed; all else is as
 /// before.
 fn restore(objects: &mut Objects, table: TableId, before: EntryBefore, removed: bool) {
     let EntryBefore { entry, constant, counter, meter } = before;
@@ -393,6 +393,13 @@ fn restore(objects: &mut Objects, table: TableId, before: EntryBefore, removed: 
 }
 
 impl Undo {
+    /// Whether packets see the effect at once, although they did not see that of the operation: an entry that returns
+    /// uses its former meter again, as another entry. Until it is published, packets match the former entry, which
+    /// would have no meter.
+    pub(crate) fn is_seen_at_once(&self) -> bool {
+        matches!(self, Undo::Entry { before, removed: true, .. } if before.meter.is_some())
+    }
+
     /// Reverts the operation. In reverse order this cannot fail, since each step leads back to an earlier state.
     pub(crate) fn run(self, switch: &mut dyn SwitchControl) {
         const WAS: &str = "this state was there before";

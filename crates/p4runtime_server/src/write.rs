@@ -134,13 +134,18 @@ impl WriteBatch {
         }
     }
 
-    /// Keeps all packets out until the batch is published, if they would see the next update without the rest.
+    /// Keeps all packets out until the batch is published, if they would see the next step without the rest.
     fn keep_packets_out(&mut self, switch: &mut dyn SwitchControl, stop_others: &dyn Fn()) {
-        if !self.is_atomic() || self.rolling_back || self.is_exclusive {
+        if !self.is_atomic() || self.is_exclusive {
             return;
         }
-        let next = self.order.get(self.next).and_then(|at| self.items[*at].as_ref()?.pending());
-        if next.is_some_and(|op| op.is_seen_at_once(switch.objects())) {
+        let next = if self.rolling_back { self.next.checked_sub(1) } else { Some(self.next) };
+        let is_seen_at_once = match next.and_then(|at| self.items[*self.order.get(at)?].as_ref()) {
+            Some(BatchItem::Ready(planned)) if !self.rolling_back => planned.op.is_seen_at_once(switch.objects()),
+            Some(BatchItem::Done(_, undo, _)) if self.rolling_back => undo.is_seen_at_once(),
+            _ => false,
+        };
+        if is_seen_at_once {
             self.is_exclusive = true;
             stop_others();
             switch.suspend_kernel();

@@ -30,23 +30,35 @@ pub enum StripError {
 pub fn strip(frame: &mut Vec<u8>) -> Result<usize, StripError> {
     let mut count = 0;
     while let Some((ETHERTYPE, start)) = place_among_tags(frame, 0) {
-        let program = Packet::new_checked(&frame[start..]).map_err(|_| StripError::Malformed)?;
-        let (end, inner) = (start + program.length(), program.encapsulated());
-        if inner == 0 {
-            return Err(StripError::Empty);
-        }
-        if program.is_checksum_right() {
-            if program.status().contains(Status::DONE) {
-                return Err(StripError::Done);
-            }
-        } else if !is_intact(inner, &frame[end..]) {
-            return Err(StripError::Damaged);
+        // The bytes behind move once, however many programs there are. Tags between programs are at most four.
+        let (mut inner, mut end) = (ETHERTYPE, start);
+        while inner == ETHERTYPE {
+            let len;
+            (inner, len) = removable(&frame[end..])?;
+            end += len;
+            count += 1;
         }
         frame[start - 2..start].copy_from_slice(&inner.to_be_bytes());
         frame.drain(start..end);
-        count += 1;
     }
     Ok(count)
+}
+
+/// Returns the EtherType of what follows a program, and the program's length in bytes, if it can be taken out.
+fn removable(bytes: &[u8]) -> Result<(u16, usize), StripError> {
+    let program = Packet::new_checked(bytes).map_err(|_| StripError::Malformed)?;
+    let inner = program.encapsulated();
+    if inner == 0 {
+        return Err(StripError::Empty);
+    }
+    if program.is_checksum_right() {
+        if program.status().contains(Status::DONE) {
+            return Err(StripError::Done);
+        }
+    } else if !is_intact(inner, program.payload()) {
+        return Err(StripError::Damaged);
+    }
+    Ok((inner, program.length()))
 }
 
 #[cfg(test)]
@@ -89,13 +101,21 @@ mod tests {
             let mut behind = 5u16.to_be_bytes().to_vec();
             behind.extend(ethernet::IPV4.to_be_bytes());
             let tagged = program(ethernet::VLAN, Status::NONE, &[&behind[..], &packet()].concat());
-            for (payload, count) in [(&one, 1), (&two, 2)] {
+            let many = (0..99).fold(one.clone(), |rest, _| program(ETHERTYPE, Status::NONE, &rest));
+            for (payload, count) in [(&one, 1), (&two, 2), (&many, 100)] {
                 let mut stripped = frame(tags, ETHERTYPE, payload);
                 assert_eq!((strip(&mut stripped), &stripped), (Ok(count), &original), "{tags} tags");
             }
             let mut stripped = frame(tags, ETHERTYPE, &tagged);
             let rest = [&behind[..], &packet()].concat();
             assert_eq!((strip(&mut stripped), stripped), (Ok(1), frame(tags, ethernet::VLAN, &rest)));
+            // Tags between programs.
+            let between = [&[0, 5], &ETHERTYPE.to_be_bytes()[..], &two].concat();
+            let mut stripped = frame(tags, ETHERTYPE, &program(ethernet::VLAN, Status::NONE, &between));
+            let rest = [&[0, 5], &ethernet::IPV4.to_be_bytes()[..], &packet()].concat();
+            let (count, expected) = if tags < 4 { (3, frame(tags, ethernet::VLAN, &rest)) } else { (1, Vec::new()) };
+            assert_eq!(strip(&mut stripped), Ok(count), "{tags} tags");
+            assert!(tags == 4 || stripped == expected, "{tags} tags");
             let mut untouched = original.clone();
             assert_eq!((strip(&mut untouched), untouched), (Ok(0), original));
         }

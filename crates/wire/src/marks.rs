@@ -28,7 +28,8 @@ impl FrameMarks {
         marks
     }
 
-    /// Whether a frame may have a program that [`tpp::find`] finds, or INT that [`crate::int::find`] finds.
+    /// Whether a frame may have a program that [`tpp::find`] or [`tpp::may_carry`] finds, INT that [`crate::int::find`]
+    /// finds, or the UDP port of INT.
     #[inline]
     pub fn may_be_in(&self, frame: &[u8]) -> bool {
         const IPV4: u32 = u32::from_ne_bytes([8, 0, 0x45, 0]);
@@ -102,10 +103,12 @@ mod tests {
         let (mut found, mut without) = ([0; 2], 0);
         let mut compare = |frame: &[u8]| {
             for (programs, int) in &settings {
+                let port = tpp::first_datagram(frame).map(|at| Marker::UdpPort(crate::field::get16(frame, at + 2)));
                 let is_found = [
-                    *programs && tpp::find(frame).is_some(),
-                    int.is_some_and(|marker| crate::int::find(frame, marker).is_some()),
+                    *programs && tpp::may_carry(frame),
+                    int.is_some_and(|marker| crate::int::find(frame, marker).is_some() || Some(marker) == port),
                 ];
+                assert!(tpp::may_carry(frame) || tpp::find(frame).is_none(), "{frame:x?}");
                 let may_be_in = FrameMarks::new(*programs, *int).may_be_in(frame);
                 assert!(may_be_in || is_found == [false; 2], "{programs} {int:?} {frame:x?}");
                 without += u32::from(!may_be_in);

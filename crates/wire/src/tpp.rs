@@ -22,7 +22,9 @@ mod place;
 
 pub use instruction::{ALL_ONES, Instruction, Operation};
 pub(crate) use place::after_tags;
-pub use place::{Carriage, ProgramPlace, count_tags, find, find_echo, place_among_tags, reflect};
+pub use place::{
+    Carriage, ProgramPlace, count_tags, find, find_echo, first_datagram, may_carry, place_among_tags, reflect,
+};
 
 use std::fmt;
 
@@ -323,6 +325,14 @@ impl<T: AsRef<[u8]> + AsMut<[u8]>> Packet<T> {
     #[inline]
     pub fn add_status(&mut self, status: Status) {
         self.bytes.as_mut()[1] |= status.0 & 0xf0;
+    }
+
+    /// Removes status bits from a program. A correct checksum remains correct.
+    pub fn clear_status(&mut self, status: Status) {
+        let old = get16(self.all(), 0);
+        let new = old & !u16::from(status.0 & 0xf0);
+        put16(self.bytes.as_mut(), 0, new);
+        self.set_checksum(checksum::update(self.checksum(), old, new));
     }
 
     /// Sets the checksum.

@@ -314,7 +314,8 @@ fn executions_of_tiny_packet_programs_are_limited_as_the_file_says() {
     let (_, findings) = read(&with("0"));
     assert!(findings.contains("`tpp_limit` must be an integer from 1 to 4294967295"), "{findings}");
     let (_, findings) = read(&GOOD.replacen("[defaults]", "[defaults]\ntpp_limit = 250", 1));
-    assert!(findings.contains("`tpp_limit` has no effect without tpp"), "{findings}");
+    let message = "`tpp_limit` has no effect without tpp = \"read\", \"write\" or \"write-registers\"";
+    assert!(findings.contains(message), "{findings}");
 }
 
 #[test]
@@ -345,7 +346,8 @@ fn ports_at_the_edge_and_hosts_without_a_shim_are_those_of_the_file() {
     }
     for key in ["tpp_strip", "tpp_refuse"] {
         let (_, findings) = read(&GOOD.replacen("[switches.s1]", &format!("[switches.s1]\n{key} = [1]"), 1));
-        assert!(findings.contains(&format!("`{key}` has no effect without tpp")), "{findings}");
+        let remedy = "tpp = \"read\", \"write\" or \"write-registers\" below [defaults]";
+        assert!(findings.contains(&format!("`{key}` has no effect without {remedy}")), "{findings}");
     }
 }
 

@@ -8,7 +8,7 @@
 //! lease = "1s"                      # of the stores
 //! shards = 2                        # of the stores: each has a chain with another head
 //! hold = "piggyback"                # of the resilient switches; "local" if omitted
-//! tpp = "read"                      # tiny packet programs: "off" (the default), "read" or "write"
+//! tpp = "read"                      # tiny packet programs: "off" (the default), "read", "write", "write-registers"
 //! tpp_limit = 1000                  # programs executed a second for each input port
 //! int = "sink"                      # INT: "off" (the default), "transit", or "sink" at the ports to hosts
 //!
@@ -69,6 +69,9 @@ const SHORTEST_PATHS: &str = "shortest-paths";
 
 /// The rate in a file of a link without serialisation time.
 pub(crate) const UNLIMITED: &str = "unlimited";
+
+/// The settings that enable tiny packet programs.
+const TPP_ON: &str = "tpp = \"read\", \"write\" or \"write-registers\"";
 
 /// Maximum number of stores of a chain.
 const MAX_STORES: usize = 5;
@@ -155,7 +158,7 @@ impl Reader<'_> {
             defaults.tpp = self.word(table, "tpp", &TinyAccess::WORDS).unwrap_or(defaults.tpp);
             defaults.tpp_limit = self.integer(table, "tpp_limit", 1..=u32::MAX);
             if let Some((_, span)) = self.get(table, "tpp_limit").filter(|_| defaults.tpp == TinyAccess::Off) {
-                self.wrong(span, "`tpp_limit` has no effect without tpp = \"read\" or \"write\"");
+                self.wrong(span, format!("`tpp_limit` has no effect without {TPP_ON}"));
             }
             defaults.int = self.word(table, "int", &IntRole::WORDS).unwrap_or(defaults.int);
             if let Some(link) = self.table(table, "link") {
@@ -374,7 +377,7 @@ impl Reader<'_> {
         let [strip, refuse] = ["tpp_strip", "tpp_refuse"].map(|key| {
             let Some((value, span)) = self.get(table, key) else { return BTreeSet::new() };
             if tpp == TinyAccess::Off {
-                self.wrong(span, format!("`{key}` has no effect without tpp = \"read\" or \"write\" below [defaults]"));
+                self.wrong(span, format!("`{key}` has no effect without {TPP_ON} below [defaults]"));
             }
             let most = self.max_port;
             let port = |number: &toml::Spanned<DeValue<'_>>| {

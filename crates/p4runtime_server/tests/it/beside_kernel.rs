@@ -131,6 +131,11 @@ fn packets_see_direct_meters_of_an_atomic_write_with_all_of_it() {
         (vec![of(Delete, 6, 0), of(Delete, 4, 0)], true, false),
         (vec![of(Modify, 2, 7), missing_group()], false, true),
         (vec![missing_group(), of(Modify, 2, 7)], false, false),
+        // A meter that returns is that of another entry, until it is published.
+        (vec![of(Delete, 2, 0), missing_group()], false, false),
+        (vec![of(Insert, 7, 1)], true, true),
+        (vec![of(Delete, 7, 0), missing_group()], false, true),
+        (vec![missing_group(), of(Delete, 7, 0)], false, false),
     ];
     for (at, (updates, is_right, waits)) in cases.into_iter().enumerate() {
         server.stops.take();

@@ -152,7 +152,7 @@ impl Switch {
                     let (room, start) = frame.headroom();
                     let frame = &room[start..];
                     let is_marked = marks.is_some_and(|marks| marks.may_be_in(frame));
-                    !lengths.contains(&frame.len()) || is_marked && self.has_tiny_program(frame)
+                    !lengths.contains(&frame.len()) || is_marked && self.has_tiny_program(port, frame)
                 };
                 let most = frames.len().min(jit::BATCH);
                 let count = frames[..most].iter_mut().position(is_odd).unwrap_or(most);
@@ -166,7 +166,7 @@ impl Switch {
             let frame = &mut batch[number];
             let (room, start) = frame.headroom();
             let length = room.len() - start;
-            let has_program = self.has_tiny_program(&room[start..]);
+            let has_program = self.has_tiny_program(port, &room[start..]);
             if !direct || !lengths.contains(&length) || has_program {
                 let data = room[start..].to_vec();
                 if has_program {

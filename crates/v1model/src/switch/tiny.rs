@@ -261,16 +261,20 @@ impl Switch {
         });
     }
 
-    /// Whether a frame has a program that this switch executes, or INT.
+    /// Whether a frame that arrived has a program that this switch executes or refuses, or INT.
     #[inline]
-    pub(super) fn has_tiny_program(&self, frame: &[u8]) -> bool {
-        self.tiny.as_deref().is_some_and(|tiny| tiny.has_any(frame))
+    pub(super) fn has_tiny_program(&self, port: PortId, frame: &[u8]) -> bool {
+        self.tiny.as_deref().is_some_and(|tiny| tiny.has_any(frame)) || self.refuses_program(port, frame)
     }
 
-    /// Whether a frame that arrived is dropped, as it has a program and its port refuses them.
+    /// Whether a frame that arrived is dropped, as its port refuses programs and it may have one, here or at a later
+    /// switch.
     pub(super) fn refuses_program(&self, port: PortId, frame: &[u8]) -> bool {
-        let refusing = self.tiny.as_deref().filter(|tiny| tiny.ports.get(&port).is_some_and(|port| port.refuses));
-        refusing.is_some_and(|tiny| tiny.program_place(frame).is_some())
+        let tiny = self.tiny.as_deref().filter(|tiny| tiny.marks.may_be_in(frame));
+        let refusing = tiny.filter(|tiny| tiny.ports.get(&port).is_some_and(|port| port.refuses));
+        refusing.is_some_and(|tiny| {
+            wire_format::may_carry(frame) || tiny.int.as_ref().is_some_and(|hop| hop.may_restore_program(frame))
+        })
     }
 
     /// Returns the frame that leaves by a port that strips programs, and the number of programs that were taken out.
@@ -378,7 +382,14 @@ impl Switch {
         let strips = self.tiny.as_deref().and_then(|tiny| tiny.ports.get(&input)).is_some_and(|port| port.strips);
         let may_leave = is_payload || !strips;
         let can_leave = may_leave && self.config.cpu_port != Some(input) && self.obstacle(input, length).is_none();
-        if !execution.reflect || !can_leave {
+        if !execution.reflect {
+            return leaving.port;
+        }
+        if !can_leave {
+            // The packet continues, so its program is not done: later switches execute it or take it out.
+            if let Ok(mut program) = wire_format::Packet::new_checked(&mut data[place.start..place.end]) {
+                program.clear_status(wire_format::Status::DONE);
+            }
             return leaving.port;
         }
         // A router has rewritten the addresses for the next hop.

@@ -3,8 +3,9 @@
 
 use switch::{Frame, PortId};
 use tpp::AccessRights;
-use v1model::{Switch, TinySettings};
+use v1model::{IntSettings, Switch, TinySettings};
 use wire::ethernet;
+use wire::int::{Marker, NextProtocol};
 use wire::tpp::{ETHERTYPE, Status, UDP_PORT, find};
 
 use crate::rows::{WAYS, Way, step};
@@ -196,6 +197,90 @@ fn no_program_is_sent_back_by_a_port_that_strips() {
         // What is payload for the sender is sent back.
         let probe = frame(ethernet::IPV4, &packet(2, (4000, UDP_PORT), &assembled(&text).packet(&[])));
         assert_eq!(step(&mut switch, way, [probe])[0].port, PortId(1));
+    }
+}
+
+/// Only the first switch strips at the port of the sender. The second one executes the program as any other.
+#[test]
+fn a_program_that_may_not_be_sent_back_continues() {
+    let text = format!(".reflect\n{PATH}");
+    for way in WAYS {
+        let left = step(&mut edge(way, &[1], &[]), way, [transparent(&text, 2)]);
+        let read = vec![77, 1, 2, 1, left[0].data.len() as u32];
+        assert_eq!((left.len(), left[0].port, words(&left[0])), (1, PortId(2), (read, Status::NONE)));
+        let next = || Frame { port: PortId(3), ..left[0].clone() };
+        let back = step(&mut edge(way, &[], &[]), way, [next()]);
+        assert_eq!((back.len(), back[0].port, words(&back[0]).1), (1, PortId(3), Status::DONE));
+        let mut last = edge(way, &[2, 3], &[]);
+        let received = step(&mut last, way, [next()]);
+        assert_eq!((received.len(), find(&received[0].data)), (1, None));
+        assert_eq!(["executed", "stripped"].map(|it| count(&last, &format!("port.3.tpp.{it}"))), [1, 1]);
+    }
+}
+
+/// Zeros behind a frame make it longer: a network card pads it.
+#[test]
+fn a_refused_program_does_not_pass_as_something_else() {
+    for way in WAYS {
+        let program = assembled(STORE).packet(&[]);
+        let probe = frame(ethernet::IPV4, &packet(2, (4000, UDP_PORT), &program));
+        let mut cut = probe.clone();
+        cut.data.pop();
+        let mut fragment = probe.clone();
+        fragment.data[14 + 6] = 0x20;
+        let mut longer = probe.clone();
+        longer.data[14 + 20 + 4] = 1;
+        let frames = [cut, fragment, longer];
+        let mut switch = edge(way, &[], &[1]);
+        assert_eq!(step(&mut switch, way, frames.clone()), []);
+        assert_eq!(count(&switch, "drop.rx.tpp-refused"), 3);
+        // They are ordinary packets at other ports.
+        let others = frames.map(|frame| Frame { port: PortId(3), ..frame });
+        assert_eq!(step(&mut switch, way, others).len(), 3);
+        assert_eq!(count(&switch, "port.3.tpp.executed"), 0);
+    }
+}
+
+/// Returns a packet with INT in front of this datagram or payload.
+fn with_int(next: NextProtocol, behind: &[u8]) -> Frame {
+    let Marker::UdpPort(port) = Marker::default() else { panic!("a port") };
+    let repr = wire::int::Repr::new(next, 0x8000, 8);
+    frame(ethernet::IPV4, &packet(2, (4000, port), &[repr.packet(&[]), behind.to_vec()].concat()))
+}
+
+#[test]
+fn int_brings_no_program_through_a_port_that_refuses_them() {
+    let Marker::UdpPort(marked) = Marker::default() else { panic!("a port") };
+    let inner = |port: u16, payload: &[u8]| packet(2, (4000, port), payload).split_off(20);
+    for way in WAYS {
+        let program = assembled(STORE).packet(&[]);
+        let sink = || {
+            let mut switch = edge(way, &[], &[1]);
+            let sinks = [PortId(2)].into();
+            switch.set_int(Some(IntSettings { sinks, ..IntSettings::new(77, Marker::default()) }));
+            switch
+        };
+        let (udp, transport) = (|port| NextProtocol::UdpPayload { port }, NextProtocol::Transport { protocol: 17 });
+        let programs = [with_int(udp(UDP_PORT), &program), with_int(transport, &inner(UDP_PORT, &program))];
+        // INT in INT, INT that is cut, and INT that is malformed.
+        let repeated = [with_int(udp(marked), &program), with_int(transport, &inner(marked, &program))];
+        let [mut cut, mut malformed] = [0, 1].map(|_| with_int(udp(53), b"payload"));
+        cut.data.pop();
+        malformed.data[14 + 28] = 0xf0;
+        let frames = [&programs[..], &repeated, &[cut, malformed]].concat();
+        let mut switch = sink();
+        assert_eq!(step(&mut switch, way, frames.clone()), []);
+        assert_eq!(count(&switch, "drop.rx.tpp-refused"), 6);
+        // The sink restores others, and executes those of the network.
+        let harmless = [with_int(udp(53), b"payload"), with_int(transport, &inner(53, b"payload"))];
+        let plain = frame(ethernet::IPV4, &packet(2, (4000, 53), b"payload"));
+        let restored = step(&mut switch, way, harmless);
+        let expected = step(&mut sink(), way, [plain]);
+        assert_eq!((restored.len(), &restored[..1]), (2, &expected[..]));
+        assert_eq!(count(&switch, "port.1.tpp.executed"), 0);
+        let trusted = programs.map(|frame| Frame { port: PortId(3), ..frame });
+        assert_eq!(step(&mut switch, way, trusted).len(), 2);
+        assert_eq!(count(&switch, "port.3.tpp.executed"), 2);
     }
 }
 

@@ -45,6 +45,46 @@ pub fn find(frame: &[u8]) -> Option<ProgramPlace> {
     }
 }
 
+/// Whether a frame has a program, or may have one for a later switch: a datagram to [`UDP_PORT`] counts, whatever its
+/// lengths, also as a first fragment. A network card pads short frames, so what is cut here may be complete there.
+/// Echoes do not count.
+pub fn may_carry(frame: &[u8]) -> bool {
+    let is_transparent = after_tags(frame).is_some_and(|(ethertype, _)| ethertype == ETHERTYPE);
+    let is_standalone = |at| get16(frame, at + 2) == UDP_PORT && get16(frame, at) != UDP_PORT;
+    is_transparent || first_datagram(frame).is_some_and(is_standalone)
+}
+
+/// Returns the offset of the UDP header of a frame that is no later fragment, in bytes. At least the two ports are
+/// present; lengths are not checked, other than those of IPv4 options and IPv6 extension headers.
+pub fn first_datagram(frame: &[u8]) -> Option<usize> {
+    let (ethertype, start) = after_tags(frame)?;
+    let ip = &frame[start..];
+    let (protocol, len) = match (ethertype, ip.first()? >> 4) {
+        (ethernet::IPV4, 4) if ip.len() >= ipv4::HEADER_LEN => {
+            let is_first = get16(ip, 6) & 0x1fff == 0;
+            is_first.then(|| (ip[9], usize::from(ip[0] & 0xf) * 4))?
+        }
+        (ethernet::IPV6, 6) if ip.len() >= ipv6::HEADER_LEN => behind_extensions(ip)?,
+        _ => return None,
+    };
+    (protocol == ipv4::UDP && ip.len() >= len + 4).then_some(start + len)
+}
+
+/// Returns the protocol after the extension headers of an IPv6 packet, and the offset of its header, in bytes. `None`
+/// for a later fragment.
+fn behind_extensions(ip: &[u8]) -> Option<(u8, usize)> {
+    let (mut next, mut at) = (ip[6], ipv6::HEADER_LEN);
+    while let (0 | 43 | 44 | 60, Some([following, words, third, fourth])) = (next, ip.get(at..at + 4)) {
+        let is_fragment = next == 44;
+        if is_fragment && u16::from_be_bytes([*third, *fourth]) & 0xfff8 != 0 {
+            return None;
+        }
+        at += if is_fragment { 8 } else { (usize::from(*words) + 1) * 8 };
+        next = *following;
+    }
+    Some((next, at))
+}
+
 /// Locates the program of an echo: a datagram from [`UDP_PORT`].
 pub fn find_echo(frame: &[u8]) -> Option<ProgramPlace> {
     let (ethertype, start) = after_tags(frame)?;

@@ -154,6 +154,67 @@ fn options_of_ip_and_extension_headers_are_skipped_and_fragments_of_ipv6_are_not
     assert_eq!(find(&with_options).map(|place| place.start), Some(14 + 24 + 8));
 }
 
+/// Zeros behind a cut packet, a longer frame or a later reassembly make a program of each of these.
+#[test]
+fn what_may_be_a_program_for_a_later_switch_is_recognized_whatever_its_lengths_say() {
+    for is_v6 in [false, true] {
+        let whole = over_udp((9, UDP_PORT), &program(), is_v6);
+        let ports = if is_v6 { 14 + 40 } else { 14 + 20 };
+        for end in 0..whole.len() {
+            // The packet is cut, so it is no program here; its ports may be there.
+            assert_eq!(find(&whole[..end]), None, "{end}");
+            assert_eq!(may_carry(&whole[..end]), end >= ports + 4, "{end}");
+        }
+        for at in [14 + 2, 14 + 3, 14 + 4, 14 + 5, ports + 4, ports + 5] {
+            let mut lying = whole.clone();
+            lying[at] = 0xff;
+            assert!(may_carry(&lying), "{is_v6} {at}");
+        }
+        for ports in [(9, 53), (UDP_PORT, 9), (UDP_PORT, UDP_PORT)] {
+            assert!(!may_carry(&over_udp(ports, &program(), is_v6)), "{ports:?}");
+        }
+    }
+    let v4 = over_udp((9, UDP_PORT), &program(), false);
+    let changed = |changes: &[(usize, u8)]| {
+        let mut frame = v4.clone();
+        changes.iter().for_each(|(at, value)| frame[*at] = *value);
+        may_carry(&frame)
+    };
+    assert!(changed(&[(14 + 6, 0x20)]), "the first fragment");
+    assert!(!changed(&[(14 + 7, 1)]) && !changed(&[(14 + 6, 0x10)]), "later fragments have no ports");
+    assert!(!changed(&[(14 + 9, ipv4::TCP)]) && !changed(&[(12, 0x08), (13, 0x06)]) && !changed(&[(14, 0x55)]));
+    // Tags and options before it, and extension headers with a first fragment.
+    let behind = |frame: &[u8], at: usize, more: &[u8]| [&frame[..at], more, &frame[at..]].concat();
+    let mut options = behind(&v4, 14 + 20, &[1; 8]);
+    options[14] = 0x47;
+    let tagged = behind(&options, 12, &[0x81, 0, 0, 5, 0x88, 0xa8, 0, 6]);
+    assert!(may_carry(&options) && may_carry(&tagged) && may_carry(&tagged[..14 + 8 + 28 + 4]));
+    let v6 = over_udp((9, UDP_PORT), &program(), true);
+    let extended = |third: u8, fourth: u8| {
+        let mut frame = behind(&v6, 14 + 40, &[44, 1, 1, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+        frame[14 + 6] = 60;
+        behind(&frame, 14 + 56, &[ipv4::UDP, 0, third, fourth, 0, 0, 0, 1])
+    };
+    assert!(may_carry(&extended(0, 1)) && !may_carry(&extended(0, 8)) && !may_carry(&extended(1, 0)));
+    assert!(may_carry(&v6[..]) && may_carry(&extended(0, 0)[..14 + 64 + 4]) && !may_carry(&extended(0, 0)[..14 + 64]));
+    let transparent = [&[7; 12][..], &ETHERTYPE.to_be_bytes()].concat();
+    assert!(may_carry(&transparent) && !may_carry(&transparent[..13]));
+}
+
+#[test]
+fn a_cleared_status_keeps_the_checksum_right() {
+    let mut bytes = program();
+    let before = bytes.clone();
+    let mut packet = Packet::new_checked(&mut bytes[..]).expect("a program");
+    packet.add_status(Status(0xf0));
+    packet.fill_checksum();
+    packet.clear_status(Status::DONE);
+    assert_eq!((packet.status(), packet.is_checksum_right()), (Status(0x70), true));
+    packet.clear_status(Status(0xff));
+    assert_eq!((packet.status(), packet.is_checksum_right()), (Status::NONE, true));
+    assert_eq!(bytes, before);
+}
+
 #[test]
 fn a_reflected_frame_is_an_echo_with_correct_checksums() {
     for v6 in [false, true] {

@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use switch::{Notification, PortId, Registry, Stat};
 use tpp::int::{IntNode, IntVerdict};
-use wire::int::Marker;
+use wire::int::{Marker, NextProtocol, find};
+use wire::{ipv4, tpp as wire_format};
 
 use super::limit::ExecutionRate;
 use super::{EXECUTIONS_PER_SECOND, Switch, TinyPacket};
@@ -66,6 +67,29 @@ impl IntHop {
     pub fn new(settings: IntSettings) -> IntHop {
         let rate = ExecutionRate::new(settings.packets_per_second);
         IntHop { node: IntNode::new(settings.marker), rate, settings, next_report: Arc::default() }
+    }
+
+    /// Whether a sink may make a program of a frame with the UDP port of INT. All that is cut, malformed or has INT in
+    /// INT counts: it may be another packet for a later switch.
+    pub fn may_restore_program(&self, frame: &[u8]) -> bool {
+        // A sink that restores a DSCP leaves the ports as they are.
+        let Marker::UdpPort(marked) = self.node.marker() else { return false };
+        let port_at = |bytes: &[u8], at: usize| bytes.get(at..at + 2).map(|it| u16::from_be_bytes([it[0], it[1]]));
+        let is_marked = wire_format::first_datagram(frame).and_then(|at| port_at(frame, at + 2)) == Some(marked);
+        let is_other = |port| port != marked && port != wire_format::UDP_PORT;
+        let is_harmless = || {
+            let place = find(frame, self.node.marker())?;
+            let packet = place.packet(frame).ok()?;
+            let inner = &frame[place.start + packet.length()..place.end];
+            Some(match packet.next_protocol() {
+                NextProtocol::Payload { .. } => true,
+                NextProtocol::UdpPayload { port } => is_other(port),
+                NextProtocol::Transport { protocol: ipv4::UDP } => port_at(inner, 2).is_some_and(is_other),
+                // Extension headers of IPv6 may hide a datagram.
+                NextProtocol::Transport { protocol } => !matches!(protocol, 0 | 43 | 44 | 60),
+            })
+        };
+        is_marked && is_harmless() != Some(true)
     }
 }
 
