@@ -30,8 +30,15 @@ pub struct KernelPlan {
     pub is_required: bool,
 }
 
-/// A kernel port: its number, and its program in the kernel.
-pub type KernelPort = (PortId, XdpAttachment);
+/// A kernel port.
+pub struct KernelPort {
+    /// Its number.
+    pub id: PortId,
+    /// Its program in the kernel.
+    pub attachment: XdpAttachment,
+    /// Whether all its packets are handed over from the start, as [`KernelPart::divert`] would do.
+    pub is_diverted: bool,
+}
 
 /// The part of a switch that runs in the kernel. Dropping it leaves the code attached, with closed gate.
 pub trait KernelPart<S>: Send {

@@ -12,7 +12,7 @@ use switch::{Device, Frame, PacketSwitch, PortId, SwitchControl, Time};
 use crate::LabError;
 use crate::capture::CaptureSender;
 use crate::controller::{ControllerListener, ControllerServer};
-use crate::kernel_part::{self, KernelNotes, KernelPackets, KernelPart, KernelPlan};
+use crate::kernel_part::{self, KernelNotes, KernelPackets, KernelPart, KernelPlan, KernelPort};
 use crate::link_direction::LinkDirection;
 use crate::live_network::{LiveNetwork, SwitchExtensions};
 use crate::neighbours::Neighbours;
@@ -145,11 +145,10 @@ impl<N: LiveNetwork + ?Sized> SwitchThread<N> {
         for (port, driver) in self.ports.iter().zip(self.drivers.as_slice()) {
             switch.set_port_up(PortId(port.number), port.is_up() && driver.is_live());
         }
+        // A capture outlives a crash.
+        self.ports.iter_mut().for_each(|port| port.is_diverted = port.needs_thread());
         self.kernel = self.attach_kernel(&mut switch)?;
         self.switch = Some(switch);
-        // A capture outlives a crash.
-        self.ports.iter_mut().for_each(|port| port.is_diverted = false);
-        self.divert_ports();
         Ok(())
     }
 
@@ -164,9 +163,14 @@ impl<N: LiveNetwork + ?Sized> SwitchThread<N> {
             return if self.kernel_plan.is_required { Err(reason.to_owned()) } else { Ok(None) };
         }
         let mut attachments = Vec::new();
-        for port in self.drivers.as_slice().iter().filter(|port| self.kernel_plan.ports.contains(&port.id.0)) {
+        for (port, SwitchPort { is_diverted, .. }) in self.drivers.as_slice().iter().zip(&self.ports) {
+            if !self.kernel_plan.ports.contains(&port.id.0) {
+                continue;
+            }
             match (port.driver.attachment(), port.driver.note()) {
-                (Some(attachment), _) => attachments.push((port.id, attachment)),
+                (Some(attachment), _) => {
+                    attachments.push(KernelPort { id: port.id, attachment, is_diverted: *is_diverted });
+                }
                 (None, note) if self.kernel_plan.is_required => {
                     return Err(format!("port {}: {}", port.id, note.unwrap_or("it is an ordinary port")));
                 }

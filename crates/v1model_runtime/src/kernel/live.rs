@@ -41,11 +41,12 @@ pub fn attach_live(
         return Err(not_in_kernel(&"the switch keeps state elsewhere, or passes on messages about it"));
     };
     let mut ports = KernelPorts::default();
-    for (port, attachment) in kernel_ports {
+    for KernelPort { id, attachment, is_diverted } in kernel_ports {
         if !attachment.is_native() && program.is_required {
-            return Err(format!("port {port} does not run XDP in the driver (native mode)"));
+            return Err(format!("port {id} does not run XDP in the driver (native mode)"));
         }
-        ports.add(port, attachment);
+        switch.divert_kernel_port(id, is_diverted);
+        ports.add(id, attachment);
     }
     let LiveProgram { is_placeholder, restrict_loader, is_required } = program;
     let may_change = restrict_loader.is_some();
