@@ -59,6 +59,11 @@ impl KernelHook {
         }
     }
 
+    /// Returns the loader of later pipelines, if there may be any.
+    pub(super) fn loader(&self) -> Option<KernelLoader> {
+        self.loader.clone()
+    }
+
     /// Has the new program of the switch compiled and loaded, beside the packets.
     fn begin_load(&mut self, switch: &Switch) {
         self.program = Arc::clone(switch.program());

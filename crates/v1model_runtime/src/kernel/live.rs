@@ -6,6 +6,7 @@ use runtime::{Hook, HookContext};
 use switch::{PortId, Time};
 use v1model::{KernelPortCount, Switch};
 
+use super::load::KernelLoader;
 use super::{KernelHook, KernelPorts, KernelRun, NotInKernel, RestrictLoader, not_in_kernel};
 use crate::LiveSwitch;
 
@@ -22,6 +23,8 @@ pub struct LiveProgram {
 /// The program of a switch in the kernel.
 struct LiveKernel {
     ports: KernelPorts,
+    /// Loads the pipelines of controllers, if there are any.
+    loader: Option<KernelLoader>,
     run: Option<KernelRun>,
     hook: Option<KernelHook>,
 }
@@ -54,7 +57,7 @@ pub fn attach_live(
     let on_note = Box::new(move |note: &str| later.add(note));
     let attached = ports.clone().attach(switch, is_placeholder, restrict_loader, on_note);
     let (hook, run) = attached.map_err(|error| not_in_kernel(&error))?;
-    let mut kernel = LiveKernel { ports, run: None, hook: None };
+    let mut kernel = LiveKernel { ports, loader: hook.loader(), run: None, hook: None };
     if let Err(reason) = describe(&run, is_required, may_change, notes) {
         run.end(switch);
         kernel.ports.restore();
@@ -120,6 +123,8 @@ impl KernelPart<LiveSwitch<Switch>> for LiveKernel {
         if let (Some(run), Some(switch)) = (self.run.take(), plain_mut(switch)) {
             run.end(switch);
         }
+        // A pipeline that was just set may still be loaded. Its code must not replace that of a restarted switch.
+        self.loader.iter().for_each(KernelLoader::retire);
         self.ports.restore();
     }
 }

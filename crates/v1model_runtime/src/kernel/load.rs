@@ -181,4 +181,26 @@ impl KernelLoader {
         self.requests.send((code, number, answer)).map_err(|_| gone())?;
         answered.recv().map_err(|_| gone())?
     }
+
+    /// Runs the ports' own programs. Code that is being loaded is waited for, and what was to be loaded is not.
+    pub fn retire(&self) {
+        // The result is the given error, or that of a thread that has ended.
+        let _ = self.load(Err(NotInKernel::NoProgram), self.announce());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loader_that_retired_attaches_no_code_of_before() {
+        let loader = KernelLoader::start(KernelPorts::default(), Box::new(|| Ok(()))).expect("a thread");
+        let is_alive = || matches!(loader.load(Err(NotInKernel::NoPacket), loader.announce()), Err(NotInKernel::NoPacket));
+        let number = loader.announce();
+        loader.retire();
+        let late = loader.load(Err(NotInKernel::NoPort), number).err().expect("there is no code");
+        assert_eq!(late.to_string(), "the loader has ended", "the request was ignored");
+        assert!(is_alive());
+    }
 }
