@@ -69,6 +69,12 @@ pub fn attach_live(
 
 /// Notes what runs in the kernel and what does not. Returns an error if that is not enough.
 fn describe(run: &KernelRun, is_required: bool, may_change: bool, notes: &KernelNotes) -> Result<(), String> {
+    for (port, reason) in &run.beyond {
+        if is_required {
+            return Err(format!("port {port}: {reason}"));
+        }
+        notes.add(&format!("port {port} does not run the program in the kernel: {reason}"));
+    }
     match &run.summary {
         Ok(summary) => {
             if let Some((port, reason)) = summary.refused.first().filter(|_| is_required) {

@@ -35,11 +35,17 @@ pub(super) struct CompiledProgram {
     code: KernelCode,
 }
 
+/// Returns the reason why a port with this number can run no program in the kernel.
+pub(super) fn beyond(port: PortId) -> Option<String> {
+    let last = KernelOptions::default().ports - 1;
+    (port.0 > last).then(|| format!("the kernel's ports have the numbers to {last}"))
+}
+
 /// Compiles a program.
 pub(super) fn compile(program: &Arc<Program>, config: &Config) -> Result<CompiledProgram, NotInKernel> {
     let pipeline = v1model::kernel_pipeline(program).map_err(|error| NotInKernel::Program(error.to_string()))?;
     let widest = config.ports.iter().map(|port| port.0).max().unwrap_or(0);
-    let ports = (widest + 1).next_power_of_two().min(KernelOptions::default().ports);
+    let ports = widest.saturating_add(1).min(KernelOptions::default().ports).next_power_of_two();
     let options = KernelOptions { ports, ..KernelOptions::default() };
     let code = bpf::compile(program, &pipeline, options);
     let code = code.map_err(|error| NotInKernel::Program(error.to_string()))?;

@@ -46,6 +46,14 @@ pub enum NotInKernel {
     /// No port has a driver that permits it.
     #[error("no `kernel:` port runs XDP in the driver (native mode)")]
     NoPort,
+    /// A port cannot.
+    #[error("port {port}: {reason}")]
+    Port {
+        /// The port.
+        port: PortId,
+        /// The reason.
+        reason: String,
+    },
     /// The thread that loads later programs cannot give up its other privileges.
     #[error("the loader cannot give up privileges: {0}")]
     Loader(String),
@@ -105,6 +113,8 @@ fn system(what: &'static str) -> impl FnOnce(std::io::Error) -> NotInKernel {
 #[derive(Clone, Default)]
 pub struct KernelPorts {
     ports: Vec<(PortId, XdpAttachment)>,
+    /// Ports that can run no program in the kernel, with the reasons.
+    beyond: Vec<(PortId, String)>,
     is_gpl: bool,
     /// Whether the kernel says which devices accept redirected frames.
     says_redirects: bool,
@@ -147,6 +157,8 @@ pub struct KernelRun {
     pub summary: Result<KernelSummary, NotInKernel>,
     /// The reason why frames that devices lose after a redirect are not counted, if they are not.
     pub losses_error: Option<String>,
+    /// Ports that can run no program in the kernel, with the reasons. The switch processes their frames.
+    pub beyond: Vec<(PortId, String)>,
     /// Ports on which VLAN tags may be stripped from frames, which the program does not see.
     pub without_tags: Vec<PortId>,
     losses: Option<Arc<Losses>>,
@@ -190,7 +202,9 @@ impl KernelPorts {
 
     /// Adds a port, if its program runs in the interface's driver.
     pub fn add(&mut self, port: PortId, attachment: XdpAttachment) {
-        if attachment.is_native() {
+        if let Some(reason) = load::beyond(port) {
+            self.beyond.push((port, reason));
+        } else if attachment.is_native() {
             self.says_redirects |= ports::accepts_redirects(attachment.interface()).is_some();
             self.ports.push((port, attachment));
         }
@@ -211,7 +225,8 @@ impl KernelPorts {
         on_note: KernelNoteCallback,
     ) -> Result<(KernelHook, KernelRun), NotInKernel> {
         if self.ports.is_empty() {
-            return Err(NotInKernel::NoPort);
+            let beyond = self.beyond.into_iter().next();
+            return Err(beyond.map_or(NotInKernel::NoPort, |(port, reason)| NotInKernel::Port { port, reason }));
         }
         let loader = restrict_loader.map(|restrict| KernelLoader::start(self.clone(), restrict)).transpose()?;
         let summary = match is_placeholder {
@@ -231,8 +246,9 @@ impl KernelPorts {
         });
         let without = self.ports.iter().filter(|(_, attachment)| !self.is_gpl && attachment.restores_tags());
         let without_tags = without.map(|(port, _)| *port).collect();
+        let beyond = self.beyond.clone();
         let hook = KernelHook::new(self, loader, switch, losses.clone(), on_note);
-        Ok((hook, KernelRun { summary, losses_error, without_tags, losses }))
+        Ok((hook, KernelRun { summary, losses_error, beyond, without_tags, losses }))
     }
 
     /// Runs the ports' own programs again, unless the code waits for entries to fit.
