@@ -48,6 +48,8 @@ pub enum SwitchCommand {
     Suspend { is_suspended: bool, done: Completion },
     /// Sets the service time of the host at a port, in nanoseconds per frame.
     Slow { port: u32, by_ns: u64, done: Completion },
+    /// Has the kernel hand over all packets, before the process of the switch is suspended, or no longer.
+    Hold { is_held: bool, done: Completion },
     /// Sends the frames that pass a port until the receiver is gone.
     Capture { port: u32, to: CaptureSender, done: Completion },
     /// Sends the state of the switch.
@@ -425,6 +427,11 @@ impl<N: LiveNetwork + ?Sized> SwitchThread<N> {
             SwitchCommand::Capture { port, to, done } => {
                 // A silent port would keep the captures whose readers are gone.
                 self.ports.iter_mut().for_each(|port| port.captures.retain(CaptureSender::is_open));
+            SwitchCommand::Hold { is_held, done } => {
+                self.ports.iter_mut().for_each(|port| port.is_held = is_held);
+                self.divert_ports();
+                let _ = done.send(Ok(()));
+            }
                 if let Some(port) = self.numbered(port).next() {
                     port.captures.push(to);
                 }
