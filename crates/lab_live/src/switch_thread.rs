@@ -201,7 +201,7 @@ impl<N: LiveNetwork + ?Sized> SwitchThread<N> {
         let is_kernel_port = |id: PortId| self.kernel_plan.ports.contains(&id.0);
         for port in self.drivers.as_mut_slice().iter_mut().filter(|port| is_kernel_port(port.id)) {
             if let Ok(driver) = veth_links::ordinary_port(port.driver.name()) {
-                port.driver = driver;
+                port.replace_driver(driver);
             }
         }
     }
