@@ -128,6 +128,9 @@ fn handle(request: &LabRequest, (name, commands): (&str, &Sender<SwitchCommand>)
         LabRequest::Slow { port, by_ns } => {
             socket::carry_out((name, commands), |done| SwitchCommand::Slow { port, by_ns, done })
         }
+        LabRequest::Hold { is_held } => {
+            socket::carry_out((name, commands), |done| SwitchCommand::Hold { is_held, done })
+        }
         LabRequest::CapturePort { port } => {
             let (name, commands) = (name.to_owned(), commands.clone());
             let run = move |stream: &UnixStream| capture::run((&name, &commands), port, start, stream);
@@ -136,9 +139,6 @@ fn handle(request: &LabRequest, (name, commands): (&str, &Sender<SwitchCommand>)
         LabRequest::Status => {
             let (to, status) = channel();
             let sent = commands.send(SwitchCommand::Status(to)).is_ok();
-        LabRequest::Hold { is_held } => {
-            socket::carry_out((name, commands), |done| SwitchCommand::Hold { is_held, done })
-        }
             let status = sent.then(|| status.recv_timeout(socket::COMMAND_TIMEOUT).ok()).flatten();
             let status = status.and_then(|status| serde_json::to_value(status).ok());
             return RequestOutcome::Response(status.ok_or_else(|| RequestError::Timeout(name.to_owned())));

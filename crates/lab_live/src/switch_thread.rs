@@ -72,6 +72,8 @@ pub struct SwitchThread<N: LiveNetwork + ?Sized> {
     kernel: Option<Box<dyn KernelPart<N::Switch>>>,
     kernel_plan: KernelPlan,
     kernel_notes: KernelNotes,
+    /// The reason why the kernel ports have become ordinary ports. They stay that.
+    kernel_fallback: Option<String>,
     /// The P4Runtime server. Its hook and its sink are in the lists below.
     server: Option<Listening>,
     /// The hooks of the switch; none after a crash.
@@ -119,6 +121,7 @@ impl<N: LiveNetwork + ?Sized> SwitchThread<N> {
             kernel: None,
             kernel_plan,
             kernel_notes: KernelNotes::default(),
+            kernel_fallback: None,
             server: None,
             hooks: HookList::new(Vec::new()),
             sinks: Vec::new(),
@@ -160,8 +163,12 @@ impl<N: LiveNetwork + ?Sized> SwitchThread<N> {
         if self.kernel_plan.ports.is_empty() {
             return Ok(None);
         }
+        if let Some(reason) = &self.kernel_fallback {
+            self.kernel_notes.add_state(reason, false);
+            return Ok(None);
+        }
         if let Some(reason) = kernel_part::obstacle() {
-            self.kernel_notes.add(&format!("all ports are ordinary ports: {reason}"));
+            self.kernel_notes.add_state(&format!("all ports are ordinary ports: {reason}"), false);
             return if self.kernel_plan.is_required { Err(reason.to_owned()) } else { Ok(None) };
         }
         let mut attachments = Vec::new();
@@ -176,9 +183,9 @@ impl<N: LiveNetwork + ?Sized> SwitchThread<N> {
                 (None, note) if self.kernel_plan.is_required => {
                     return Err(format!("port {}: {}", port.id, note.unwrap_or("it is an ordinary port")));
                 }
-                (None, note) => {
-                    note.iter().for_each(|note| self.kernel_notes.add(&format!("port {}: {note}", port.id)))
-                }
+                (None, note) => note
+                    .iter()
+                    .for_each(|note| self.kernel_notes.add_state(&format!("port {}: {note}", port.id), false)),
             }
         }
         if attachments.is_empty() {
@@ -188,7 +195,8 @@ impl<N: LiveNetwork + ?Sized> SwitchThread<N> {
             Ok(part) => Ok(Some(part)),
             Err(reason) if self.kernel_plan.is_required => Err(reason),
             Err(reason) => {
-                self.kernel_notes.add(&reason);
+                self.kernel_notes.add_state(&reason, false);
+                self.kernel_fallback = Some(reason);
                 self.use_ordinary_ports();
                 Ok(None)
             }
@@ -511,7 +519,10 @@ impl<N: LiveNetwork + ?Sized> SwitchThread<N> {
             all += port.before_crash;
             all += self.packets_in_kernel(port);
         }
-        let drivers = self.drivers.as_slice().iter().filter(|port| port.driver.attachment().is_some());
+        let running = self.kernel.as_ref().zip(self.switch.as_ref());
+        let is_active = running.is_some_and(|(kernel, switch)| kernel.is_active(switch));
+        let ids = self.kernel.as_ref().map_or_else(Vec::new, |kernel| kernel.ports());
+        let drivers = self.drivers.as_slice().iter().filter(|port| ids.contains(&port.id));
         let kernel_ports: Vec<(u32, &str)> = drivers.map(|port| (port.id.0, port.driver.name())).collect();
         let mut notes = self.kernel_notes.to_vec();
         for (port, interface) in &kernel_ports {
@@ -523,12 +534,13 @@ impl<N: LiveNetwork + ?Sized> SwitchThread<N> {
         }
         let running = self.kernel.as_ref().zip(self.switch.as_ref());
         Some(KernelStatus {
-            is_active: running.is_some_and(|(kernel, switch)| kernel.is_active(switch)),
+            is_active,
             ports: kernel_ports.iter().map(|(port, _)| *port).collect(),
             packets: all.received,
             switch_packets: self.ports.iter().map(|port| port.received).sum(),
             crowded: all.crowded,
             notes,
+            reason: self.kernel_notes.reason().filter(|_| !is_active),
         })
     }
 }

@@ -163,7 +163,7 @@ fn attach_ports(
         }
     }
     let live_output = *output;
-    let on_note = Box::new(move |note: &str| live_output.note(note));
+    let on_note = Box::new(move |note: &str, _| live_output.note(note));
     let restrict = source.may_change.then(loader_restriction);
     let (hook, run) = kernel_ports.attach(&mut config.switch, source.is_placeholder, restrict, on_note)?;
     config.hooks.push(hooks::kernel(hook));

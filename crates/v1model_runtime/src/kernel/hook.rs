@@ -77,7 +77,7 @@ impl KernelHook {
         };
         match std::thread::Builder::new().name("kernel-compiler".to_owned()).spawn(run) {
             Ok(_) => self.loading = Some(answered),
-            Err(error) => (self.on_note)(&not_in_kernel(&error)),
+            Err(error) => (self.on_note)(&not_in_kernel(&error), false),
         }
     }
 
@@ -96,11 +96,11 @@ impl KernelHook {
             Ok(summary) => {
                 self.set_clock(context);
                 self.failure = None;
-                (self.on_note)(&summary.to_string());
+                (self.on_note)(&summary.to_string(), true);
             }
             Err(error) => {
                 self.failure = context.switch.kernel_failure().cloned();
-                (self.on_note)(&not_in_kernel(&error));
+                (self.on_note)(&not_in_kernel(&error), false);
             }
         }
     }
@@ -121,14 +121,13 @@ impl KernelHook {
         self.failure = switch.kernel_failure().cloned();
         match &self.failure {
             Some(error) if switch.is_in_kernel() => {
-                (self.on_note)(&format!("packets that apply a full table go to the switch: {error}"));
+                (self.on_note)(&format!("packets that apply a full table go to the switch: {error}"), true);
             }
             Some(error) => {
-                (self.on_note)(&format!(
-                    "no packets run in the kernel any more, the switch processes them all: {error}"
-                ));
+                let note = format!("no packets run in the kernel any more, the switch processes them all: {error}");
+                (self.on_note)(&note, false);
             }
-            None => (self.on_note)("packets run in the kernel again"),
+            None => (self.on_note)("packets run in the kernel again", true),
         }
     }
 }

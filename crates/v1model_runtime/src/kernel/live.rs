@@ -54,7 +54,7 @@ pub fn attach_live(
     let LiveProgram { is_placeholder, restrict_loader, is_required } = program;
     let may_change = restrict_loader.is_some();
     let later = notes.clone();
-    let on_note = Box::new(move |note: &str| later.add(note));
+    let on_note = Box::new(move |note: &str, is_running| later.add_state(note, is_running));
     let attached = ports.clone().attach(switch, is_placeholder, restrict_loader, on_note);
     let (hook, run) = attached.map_err(|error| not_in_kernel(&error))?;
     let mut kernel = LiveKernel { ports, loader: hook.loader(), run: None, hook: None };
@@ -80,15 +80,17 @@ fn describe(run: &KernelRun, is_required: bool, may_change: bool, notes: &Kernel
             if let Some((port, reason)) = summary.refused.first().filter(|_| is_required) {
                 return Err(format!("port {port}: {reason}"));
             }
-            notes.add(&summary.to_string());
+            notes.add_state(&summary.to_string(), true);
             for (port, reason) in &summary.refused {
                 notes.add(&format!("port {port} does not run the program in the kernel: {reason}"));
             }
         }
-        Err(NotInKernel::NoProgram) => notes.add(&not_in_kernel(&NotInKernel::NoProgram)),
+        Err(NotInKernel::NoProgram) => notes.add_state(&not_in_kernel(&NotInKernel::NoProgram), false),
         Err(error) if is_required => return Err(error.to_string()),
         // Other entries may fit, and another program may run there.
-        Err(error) if may_change || matches!(error, NotInKernel::Entries(_)) => notes.add(&not_in_kernel(error)),
+        Err(error) if may_change || matches!(error, NotInKernel::Entries(_)) => {
+            notes.add_state(&not_in_kernel(error), false);
+        }
         Err(error) => return Err(not_in_kernel(error)),
     }
     if let Some(error) = &run.losses_error {
@@ -105,6 +107,14 @@ impl KernelPart<LiveSwitch<Switch>> for LiveKernel {
 
     fn is_active(&self, switch: &LiveSwitch<Switch>) -> bool {
         switch.as_first().and_then(InBandSwitch::as_plain).is_some_and(Switch::is_in_kernel)
+    }
+
+    fn ports(&self) -> Vec<PortId> {
+        self.ports.running()
+    }
+
+    fn check_devices(&self) {
+        self.ports.check_devices();
     }
 
     fn packets(&self, switch: &LiveSwitch<Switch>, port: PortId) -> KernelPackets {

@@ -91,8 +91,13 @@ impl KernelPorts {
             }
         }
         if let Some(error) = last.filter(|_| attached.is_empty()) {
-            return Err(system("cannot attach the program")(error));
+            let (port, reason) = refused.swap_remove(0);
+            return Err(match error.raw_os_error() {
+                Some(ERANGE) => NotInKernel::Port { port, reason },
+                _ => system("cannot attach the program")(error),
+            });
         }
+        self.set_running(Some(attached.iter().map(|(port, _)| *port).collect()));
         Ok(LoadedCode { ports: attached, refused, instructions: programs[0].1, region, code: compiled.code })
     }
 }
@@ -202,7 +207,8 @@ mod tests {
     #[test]
     fn a_loader_that_retired_attaches_no_code_of_before() {
         let loader = KernelLoader::start(KernelPorts::default(), Box::new(|| Ok(()))).expect("a thread");
-        let is_alive = || matches!(loader.load(Err(NotInKernel::NoPacket), loader.announce()), Err(NotInKernel::NoPacket));
+        let is_alive =
+            || matches!(loader.load(Err(NotInKernel::NoPacket), loader.announce()), Err(NotInKernel::NoPacket));
         let number = loader.announce();
         loader.retire();
         let late = loader.load(Err(NotInKernel::NoPort), number).err().expect("there is no code");

@@ -17,6 +17,7 @@ mod live;
 mod load;
 
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bpf::PortState;
@@ -118,10 +119,14 @@ pub struct KernelPorts {
     is_gpl: bool,
     /// Whether the kernel says which devices accept redirected frames.
     says_redirects: bool,
+    /// The ports that ran the program when it was attached last; `None` while none is attached. Clones share it.
+    running: Arc<Mutex<Option<Vec<PortId>>>>,
+    /// Whether the devices are to be checked at once. Clones share it.
+    check: Arc<AtomicBool>,
 }
 
-/// Called with a note for the user, one sentence.
-pub type KernelNoteCallback = Box<dyn Fn(&str) + Send>;
+/// Called with a note for the user, one sentence, and whether packets run in the kernel.
+pub type KernelNoteCallback = Box<dyn Fn(&str, bool) + Send>;
 
 /// Called at the start of the loader's thread, to give up the privileges that loading does not need. The thread ends if
 /// it fails.
@@ -258,8 +263,24 @@ impl KernelPorts {
         }
     }
 
+    /// Returns the ports that run the program, or that will run the next one if there is none.
+    fn running(&self) -> Vec<PortId> {
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        running.clone().unwrap_or_else(|| self.ports.iter().map(|(port, _)| *port).collect())
+    }
+
+    /// Has the hook check the devices in its next turn.
+    fn check_devices(&self) {
+        self.check.store(true, Ordering::Relaxed);
+    }
+
+    fn set_running(&self, ports: Option<Vec<PortId>>) {
+        *self.running.lock().unwrap_or_else(PoisonError::into_inner) = ports;
+    }
+
     /// Runs the ports' own programs again.
     fn restore(&self) {
+        self.set_running(None);
         for (_, attachment) in &self.ports {
             // A port that has gone needs none.
             let _ = attachment.restore();
