@@ -427,6 +427,11 @@ impl<N: LiveNetwork + ?Sized> SwitchThread<N> {
                 let name = self.network.topology().switches[self.at].name.clone();
                 let _ = done.send(Err(RequestError::NoProcess(name)));
             }
+            SwitchCommand::Hold { is_held, done } => {
+                self.ports.iter_mut().for_each(|port| port.is_held = is_held);
+                self.divert_ports();
+                let _ = done.send(Ok(()));
+            }
             SwitchCommand::Slow { port, by_ns, done } => {
                 self.numbered(port).for_each(|port| port.out.set_service(by_ns));
                 self.divert_ports();
@@ -435,11 +440,6 @@ impl<N: LiveNetwork + ?Sized> SwitchThread<N> {
             SwitchCommand::Capture { port, to, done } => {
                 // A silent port would keep the captures whose readers are gone.
                 self.ports.iter_mut().for_each(|port| port.captures.retain(CaptureSender::is_open));
-            SwitchCommand::Hold { is_held, done } => {
-                self.ports.iter_mut().for_each(|port| port.is_held = is_held);
-                self.divert_ports();
-                let _ = done.send(Ok(()));
-            }
                 if let Some(port) = self.numbered(port).next() {
                     port.captures.push(to);
                 }
@@ -447,6 +447,8 @@ impl<N: LiveNetwork + ?Sized> SwitchThread<N> {
                 let _ = done.send(Ok(()));
             }
             SwitchCommand::Status(to) => {
+                // The daemon asks when all switches are ready. A neighbour's ports may have become ordinary by then.
+                self.kernel.iter().for_each(|kernel| kernel.check_devices());
                 // The receiver may have been dropped.
                 let _ = to.send(self.status());
             }
@@ -532,15 +534,14 @@ impl<N: LiveNetwork + ?Sized> SwitchThread<N> {
                 ));
             }
         }
-        let running = self.kernel.as_ref().zip(self.switch.as_ref());
         Some(KernelStatus {
             is_active,
             ports: kernel_ports.iter().map(|(port, _)| *port).collect(),
             packets: all.received,
             switch_packets: self.ports.iter().map(|port| port.received).sum(),
             crowded: all.crowded,
-            notes,
             reason: self.kernel_notes.reason().filter(|_| !is_active),
+            notes,
         })
     }
 }

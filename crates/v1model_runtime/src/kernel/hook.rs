@@ -1,6 +1,7 @@
 //! Keeps the program of a run in the kernel.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 
 use ir::Program;
@@ -140,7 +141,8 @@ impl Hook<Switch> for KernelHook {
         }
         self.end_load(context);
         let is_first = self.clock_origin_ns == u64::MAX;
-        if is_first || context.now.since_ns(self.checked) >= CHECK_NS {
+        let is_asked = self.ports.check.swap(false, Ordering::Relaxed);
+        if is_first || is_asked || context.now.since_ns(self.checked) >= CHECK_NS {
             self.checked = context.now;
             self.set_clock(context);
             for (state, (port, _)) in self.ports.device_states().zip(&self.ports.ports) {
