@@ -299,7 +299,9 @@ impl<N: LiveNetwork + ?Sized> LabDaemon<'_, N> {
             let name = &topology.switches[at].name;
             let files = (RunDirectory::switch_socket(lab, at), RunDirectory::log(lab, name));
             let ports = topology.ports(at).into_iter().map(|(port, _)| port);
-            let around = (Neighbours::new(topology, at, &senders), veth_links::host_interfaces(topology, at));
+            let has_kernel_ports = !self.network.kernel_plan(at).ports.is_empty();
+            let interfaces = veth_links::host_interfaces(topology, at);
+            let around = (Neighbours::new(topology, at, &senders), interfaces, has_kernel_ports);
             let (arguments, table) = (Arc::clone(&self.arguments), Arc::clone(&self.processes));
             let mut process = SwitchProcess::new((lab, name), arguments, table, files, listener, ports, around);
             process.start()?;

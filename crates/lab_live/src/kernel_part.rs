@@ -12,7 +12,7 @@
 //! its host is slow, and it is down in the switch while its link is down.
 
 use std::ops::AddAssign;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ports::XdpAttachment;
 use runtime::Hook;
@@ -30,16 +30,30 @@ pub struct KernelPlan {
     pub is_required: bool,
 }
 
-/// A kernel port: its number, and its program in the kernel.
-pub type KernelPort = (PortId, XdpAttachment);
+/// A kernel port.
+pub struct KernelPort {
+    /// Its number.
+    pub id: PortId,
+    /// Its program in the kernel.
+    pub attachment: XdpAttachment,
+    /// Whether all its packets are handed over from the start, as [`KernelPart::divert`] would do.
+    pub is_diverted: bool,
+}
 
-/// The part of a switch that runs in the kernel. Dropping it leaves the code attached, with closed gate.
+/// The part of a switch that runs in the kernel. Dropping it leaves the code attached, as the gate is: it has to be ended
+/// first.
 pub trait KernelPart<S>: Send {
     /// Removes and returns the hook that keeps the code up to date. It is polled before all others.
     fn take_hook(&mut self) -> Option<Box<dyn Hook<S>>>;
 
     /// Whether packets are processed in the kernel at present.
     fn is_active(&self, switch: &S) -> bool;
+
+    /// Returns the ports that run the program; while none does, those that are to run the next one.
+    fn ports(&self) -> Vec<PortId>;
+
+    /// Has the hook look in its next turn to which devices the kernel can send.
+    fn check_devices(&self);
 
     /// Returns the packets of a port that did not reach the switch, as collected so far.
     fn packets(&self, switch: &S, port: PortId) -> KernelPackets;
@@ -87,27 +101,71 @@ impl AddAssign for KernelPackets {
 /// Notes for the user about a switch's program in the kernel, in the order in which they were made. Only the last
 /// [`MAX_NOTES`] are kept. Clones share them.
 #[derive(Clone, Debug, Default)]
-pub struct KernelNotes(Arc<Mutex<Vec<String>>>);
+pub struct KernelNotes(Arc<Mutex<Noted>>);
+
+#[derive(Debug, Default)]
+struct Noted {
+    notes: Vec<String>,
+    /// The last note about the reason why no packet is processed in the kernel, unless packets are.
+    reason: Option<String>,
+}
+
+impl Noted {
+    fn add(&mut self, note: &str) {
+        // A switch that alternates between two states repeats itself.
+        self.notes.retain(|known| known != note);
+        self.notes.push(note.to_owned());
+        if self.notes.len() > MAX_NOTES {
+            self.notes.remove(0);
+        }
+    }
+}
 
 impl KernelNotes {
+    fn lock(&self) -> MutexGuard<'_, Noted> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Adds a note, one sentence.
     pub fn add(&self, note: &str) {
-        let mut notes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // A switch that alternates between two states repeats itself.
-        notes.retain(|known| known != note);
-        notes.push(note.to_owned());
-        if notes.len() > MAX_NOTES {
-            notes.remove(0);
-        }
+        self.lock().add(note);
+    }
+
+    /// Adds a note that packets are processed in the kernel, or about the reason why none is.
+    pub fn add_state(&self, note: &str, is_active: bool) {
+        let mut noted = self.lock();
+        noted.add(note);
+        noted.reason = (!is_active).then(|| note.to_owned());
     }
 
     /// Removes all notes, when the switch starts again.
     pub fn clear(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        *self.lock() = Noted::default();
     }
 
     /// Returns the notes.
     pub fn to_vec(&self) -> Vec<String> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.lock().notes.clone()
+    }
+
+    /// Returns the reason why no packet is processed in the kernel, as noted last.
+    pub fn reason(&self) -> Option<String> {
+        self.lock().reason.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reason_is_not_the_last_note() {
+        let notes = KernelNotes::default();
+        notes.add_state("it is too large", false);
+        notes.add("losses are not counted");
+        assert_eq!(notes.reason().as_deref(), Some("it is too large"));
+        notes.add_state("it runs", true);
+        assert_eq!(notes.reason(), None);
+        assert_eq!(notes.to_vec(), ["it is too large", "losses are not counted", "it runs"]);
     }
 }

@@ -151,6 +151,7 @@ impl MemberProcess {
             }
             SwitchCommand::Link { done, .. }
             | SwitchCommand::Slow { done, .. }
+            | SwitchCommand::Hold { done, .. }
             | SwitchCommand::Capture { done, .. } => {
                 let _ = done.send(Err(RequestError::OnlyForDaemon));
             }

@@ -73,6 +73,11 @@ pub enum LabRequest {
         /// Nanoseconds per received frame; 0 for none.
         by_ns: u64,
     },
+    /// Keeps all packets out of the kernel, or no longer. Only for the process of the switch.
+    Hold {
+        /// Whether they are kept out.
+        is_held: bool,
+    },
     /// Captures the frames that pass a port. Only for the process of the switch.
     CapturePort {
         /// Port number.

@@ -91,6 +91,7 @@ impl<N: LiveNetwork + ?Sized> RequestHandler<N> {
             | LabRequest::Port { .. }
             | LabRequest::FarEnd { .. }
             | LabRequest::Slow { .. }
+            | LabRequest::Hold { .. }
             | LabRequest::CapturePort { .. } => Err(RequestError::NotForDaemon),
         })
     }

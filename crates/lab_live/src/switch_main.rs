@@ -91,9 +91,17 @@ pub fn switch_main<N: LiveNetwork + ?Sized>(
     let socket = socket::listen(&RunDirectory::switch_socket(lab, at))?;
     let (commands, receiver) = channel();
     let around = Neighbours::default();
+    // Everything is open now. The switch, and the threads that parse packets and serve controllers, start without
+    // privileges; but loading a program into the kernel needs some.
+    let has_kernel_ports = !network.kernel_plan(at).ports.is_empty();
+    let restrict = || privileges::restrict_thread(&KeptAccess::default());
+    if !has_kernel_ports {
+        restrict()?;
+    }
     let mut thread = SwitchThread::new((network, at, seed), listener, around, ports, receiver, start)?;
-    // Everything is open now. The threads that parse packets and serve controllers start without privileges.
-    privileges::restrict_thread(&KeptAccess::default())?;
+    if has_kernel_ports {
+        restrict()?;
+    }
     thread.start_services();
     let thread = std::thread::Builder::new().name(switch.to_owned()).spawn(move || thread.run());
     let thread = thread.map_err(failed_to("start a switch"))?;
@@ -119,6 +127,9 @@ fn handle(request: &LabRequest, (name, commands): (&str, &Sender<SwitchCommand>)
         }
         LabRequest::Slow { port, by_ns } => {
             socket::carry_out((name, commands), |done| SwitchCommand::Slow { port, by_ns, done })
+        }
+        LabRequest::Hold { is_held } => {
+            socket::carry_out((name, commands), |done| SwitchCommand::Hold { is_held, done })
         }
         LabRequest::CapturePort { port } => {
             let (name, commands) = (name.to_owned(), commands.clone());

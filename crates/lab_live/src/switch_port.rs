@@ -23,6 +23,8 @@ pub struct SwitchPort {
     lost_while_failed: u64,
     /// Packets that the kernel processed before the last crash.
     pub before_crash: KernelPackets,
+    /// Whether the process of the switch is about to be suspended, so the kernel must not go on without it.
+    pub is_held: bool,
     /// Whether the kernel hands over all packets of the port.
     pub is_diverted: bool,
 }
@@ -39,6 +41,7 @@ impl SwitchPort {
             received: 0,
             lost_while_failed: 0,
             before_crash: KernelPackets::default(),
+            is_held: false,
             is_diverted: false,
         }
     }
@@ -59,10 +62,11 @@ impl SwitchPort {
         self.captures.iter().for_each(|to| to.send(now, frame));
     }
 
-    /// Whether frames of the port must pass the thread: they are captured, or the host at the other end is slow.
+    /// Whether frames of the port must pass the thread: they are captured, or the host at the other end is slow; or the
+    /// thread is about to be suspended.
     pub fn needs_thread(&mut self) -> bool {
         self.captures.retain(CaptureSender::is_open);
-        !self.captures.is_empty() || self.out.is_slow()
+        self.is_held || !self.captures.is_empty() || self.out.is_slow()
     }
 
     /// Returns the state of the port. `kernel` are the packets that the present code in the kernel processed.

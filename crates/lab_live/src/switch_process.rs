@@ -52,6 +52,8 @@ pub struct SwitchProcess {
     neighbours: Neighbours,
     /// The interfaces of links to hosts, in the daemon's namespace.
     host_interfaces: Vec<String>,
+    /// Whether the kernel may go on forwarding while the process is suspended, unless the process forbids it.
+    has_kernel_ports: bool,
 }
 
 /// The settings of a port that requests changed.
@@ -71,7 +73,7 @@ impl SwitchProcess {
         (socket, log): (PathBuf, PathBuf),
         listener: Option<TcpListener>,
         ports: impl Iterator<Item = u32>,
-        (neighbours, host_interfaces): (Neighbours, Vec<String>),
+        (neighbours, host_interfaces, has_kernel_ports): (Neighbours, Vec<String>, bool),
     ) -> SwitchProcess {
         let ports = ports.map(|port| (port, PortSettings { up: true, far_end_runs: true, by_ns: 0 })).collect();
         SwitchProcess {
@@ -87,6 +89,7 @@ impl SwitchProcess {
             ports,
             neighbours,
             host_interfaces,
+            has_kernel_ports,
         }
     }
 
@@ -172,7 +175,8 @@ impl SwitchProcess {
             SwitchCommand::Capture { done, .. } => {
                 let _ = done.send(Err(RequestError::CapturedByProcess(self.name.clone())));
             }
-            SwitchCommand::Stop => {}
+            // The supervisor itself sends it to the process.
+            SwitchCommand::Hold { .. } | SwitchCommand::Stop => {}
         }
     }
 
@@ -200,11 +204,17 @@ impl SwitchProcess {
     /// Suspends the process, or lets it continue and sends the changes that it has missed.
     fn suspend(&mut self, is_suspended: bool) -> Result<(), RequestError> {
         self.check();
+        if self.has_kernel_ports && is_suspended {
+            // A process that does not respond is suspended all the same.
+            let _ = self.request(&LabRequest::Hold { is_held: true });
+        }
         let Some(process) = &self.process else { return Err(RequestError::Crashed(self.name.clone())) };
         process.suspend(is_suspended).map_err(|error| RequestError::Signal(error.sentence()))?;
         if !is_suspended {
-            for (&port, settings) in &self.ports {
-                let request = LabRequest::FarEnd { port, runs: settings.far_end_runs };
+            let hold = self.has_kernel_ports.then_some(LabRequest::Hold { is_held: false });
+            let far_ends = self.ports.iter();
+            let far_ends = far_ends.map(|(&port, settings)| LabRequest::FarEnd { port, runs: settings.far_end_runs });
+            for request in far_ends.chain(hold) {
                 let switch = self.name.clone();
                 self.request(&request).map_err(|failure| RequestError::Process { switch, failure })?;
             }

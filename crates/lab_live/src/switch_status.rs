@@ -70,6 +70,9 @@ pub struct KernelStatus {
     pub switch_packets: u64,
     /// Packets that were dropped on receive, since the switch was behind with their flow.
     pub crowded: u64,
+    /// The reason why no packet is processed in the kernel, if none is.
+    #[serde(default)]
+    pub reason: Option<String>,
     /// What runs in the kernel, what does not, and why.
     pub notes: Vec<String>,
 }

@@ -12,7 +12,7 @@ use switch::{Device, Frame, PacketSwitch, PortId, SwitchControl, Time};
 use crate::LabError;
 use crate::capture::CaptureSender;
 use crate::controller::{ControllerListener, ControllerServer};
-use crate::kernel_part::{self, KernelNotes, KernelPackets, KernelPart, KernelPlan};
+use crate::kernel_part::{self, KernelNotes, KernelPackets, KernelPart, KernelPlan, KernelPort};
 use crate::link_direction::LinkDirection;
 use crate::live_network::{LiveNetwork, SwitchExtensions};
 use crate::neighbours::Neighbours;
@@ -48,6 +48,8 @@ pub enum SwitchCommand {
     Suspend { is_suspended: bool, done: Completion },
     /// Sets the service time of the host at a port, in nanoseconds per frame.
     Slow { port: u32, by_ns: u64, done: Completion },
+    /// Has the kernel hand over all packets, before the process of the switch is suspended, or no longer.
+    Hold { is_held: bool, done: Completion },
     /// Sends the frames that pass a port until the receiver is gone.
     Capture { port: u32, to: CaptureSender, done: Completion },
     /// Sends the state of the switch.
@@ -70,6 +72,8 @@ pub struct SwitchThread<N: LiveNetwork + ?Sized> {
     kernel: Option<Box<dyn KernelPart<N::Switch>>>,
     kernel_plan: KernelPlan,
     kernel_notes: KernelNotes,
+    /// The reason why the kernel ports have become ordinary ports. They stay that.
+    kernel_fallback: Option<String>,
     /// The P4Runtime server. Its hook and its sink are in the lists below.
     server: Option<Listening>,
     /// The hooks of the switch; none after a crash.
@@ -117,6 +121,7 @@ impl<N: LiveNetwork + ?Sized> SwitchThread<N> {
             kernel: None,
             kernel_plan,
             kernel_notes: KernelNotes::default(),
+            kernel_fallback: None,
             server: None,
             hooks: HookList::new(Vec::new()),
             sinks: Vec::new(),
@@ -145,11 +150,10 @@ impl<N: LiveNetwork + ?Sized> SwitchThread<N> {
         for (port, driver) in self.ports.iter().zip(self.drivers.as_slice()) {
             switch.set_port_up(PortId(port.number), port.is_up() && driver.is_live());
         }
+        // A capture outlives a crash.
+        self.ports.iter_mut().for_each(|port| port.is_diverted = port.needs_thread());
         self.kernel = self.attach_kernel(&mut switch)?;
         self.switch = Some(switch);
-        // A capture outlives a crash.
-        self.ports.iter_mut().for_each(|port| port.is_diverted = false);
-        self.divert_ports();
         Ok(())
     }
 
@@ -159,20 +163,29 @@ impl<N: LiveNetwork + ?Sized> SwitchThread<N> {
         if self.kernel_plan.ports.is_empty() {
             return Ok(None);
         }
+        if let Some(reason) = &self.kernel_fallback {
+            self.kernel_notes.add_state(reason, false);
+            return Ok(None);
+        }
         if let Some(reason) = kernel_part::obstacle() {
-            self.kernel_notes.add(&format!("all ports are ordinary ports: {reason}"));
+            self.kernel_notes.add_state(&format!("all ports are ordinary ports: {reason}"), false);
             return if self.kernel_plan.is_required { Err(reason.to_owned()) } else { Ok(None) };
         }
         let mut attachments = Vec::new();
-        for port in self.drivers.as_slice().iter().filter(|port| self.kernel_plan.ports.contains(&port.id.0)) {
+        for (port, SwitchPort { is_diverted, .. }) in self.drivers.as_slice().iter().zip(&self.ports) {
+            if !self.kernel_plan.ports.contains(&port.id.0) {
+                continue;
+            }
             match (port.driver.attachment(), port.driver.note()) {
-                (Some(attachment), _) => attachments.push((port.id, attachment)),
+                (Some(attachment), _) => {
+                    attachments.push(KernelPort { id: port.id, attachment, is_diverted: *is_diverted });
+                }
                 (None, note) if self.kernel_plan.is_required => {
                     return Err(format!("port {}: {}", port.id, note.unwrap_or("it is an ordinary port")));
                 }
-                (None, note) => {
-                    note.iter().for_each(|note| self.kernel_notes.add(&format!("port {}: {note}", port.id)))
-                }
+                (None, note) => note
+                    .iter()
+                    .for_each(|note| self.kernel_notes.add_state(&format!("port {}: {note}", port.id), false)),
             }
         }
         if attachments.is_empty() {
@@ -182,7 +195,8 @@ impl<N: LiveNetwork + ?Sized> SwitchThread<N> {
             Ok(part) => Ok(Some(part)),
             Err(reason) if self.kernel_plan.is_required => Err(reason),
             Err(reason) => {
-                self.kernel_notes.add(&reason);
+                self.kernel_notes.add_state(&reason, false);
+                self.kernel_fallback = Some(reason);
                 self.use_ordinary_ports();
                 Ok(None)
             }
@@ -195,7 +209,7 @@ impl<N: LiveNetwork + ?Sized> SwitchThread<N> {
         let is_kernel_port = |id: PortId| self.kernel_plan.ports.contains(&id.0);
         for port in self.drivers.as_mut_slice().iter_mut().filter(|port| is_kernel_port(port.id)) {
             if let Ok(driver) = veth_links::ordinary_port(port.driver.name()) {
-                port.driver = driver;
+                port.replace_driver(driver);
             }
         }
     }
@@ -413,6 +427,11 @@ impl<N: LiveNetwork + ?Sized> SwitchThread<N> {
                 let name = self.network.topology().switches[self.at].name.clone();
                 let _ = done.send(Err(RequestError::NoProcess(name)));
             }
+            SwitchCommand::Hold { is_held, done } => {
+                self.ports.iter_mut().for_each(|port| port.is_held = is_held);
+                self.divert_ports();
+                let _ = done.send(Ok(()));
+            }
             SwitchCommand::Slow { port, by_ns, done } => {
                 self.numbered(port).for_each(|port| port.out.set_service(by_ns));
                 self.divert_ports();
@@ -428,6 +447,8 @@ impl<N: LiveNetwork + ?Sized> SwitchThread<N> {
                 let _ = done.send(Ok(()));
             }
             SwitchCommand::Status(to) => {
+                // The daemon asks when all switches are ready. A neighbour's ports may have become ordinary by then.
+                self.kernel.iter().for_each(|kernel| kernel.check_devices());
                 // The receiver may have been dropped.
                 let _ = to.send(self.status());
             }
@@ -500,7 +521,10 @@ impl<N: LiveNetwork + ?Sized> SwitchThread<N> {
             all += port.before_crash;
             all += self.packets_in_kernel(port);
         }
-        let drivers = self.drivers.as_slice().iter().filter(|port| port.driver.attachment().is_some());
+        let running = self.kernel.as_ref().zip(self.switch.as_ref());
+        let is_active = running.is_some_and(|(kernel, switch)| kernel.is_active(switch));
+        let ids = self.kernel.as_ref().map_or_else(Vec::new, |kernel| kernel.ports());
+        let drivers = self.drivers.as_slice().iter().filter(|port| ids.contains(&port.id));
         let kernel_ports: Vec<(u32, &str)> = drivers.map(|port| (port.id.0, port.driver.name())).collect();
         let mut notes = self.kernel_notes.to_vec();
         for (port, interface) in &kernel_ports {
@@ -510,13 +534,13 @@ impl<N: LiveNetwork + ?Sized> SwitchThread<N> {
                 ));
             }
         }
-        let running = self.kernel.as_ref().zip(self.switch.as_ref());
         Some(KernelStatus {
-            is_active: running.is_some_and(|(kernel, switch)| kernel.is_active(switch)),
+            is_active,
             ports: kernel_ports.iter().map(|(port, _)| *port).collect(),
             packets: all.received,
             switch_packets: self.ports.iter().map(|port| port.received).sum(),
             crowded: all.crowded,
+            reason: self.kernel_notes.reason().filter(|_| !is_active),
             notes,
         })
     }

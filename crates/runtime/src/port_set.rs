@@ -31,6 +31,11 @@ impl AttachedPort {
         AttachedPort { id, driver, failure: None, settled: PortStats::default(), is_touched: false }
     }
 
+    /// Replaces the driver. The counts of the new one begin anew.
+    pub fn replace_driver(&mut self, driver: Box<dyn Port>) {
+        (self.driver, self.settled) = (driver, PortStats::default());
+    }
+
     /// Whether the driver can be used.
     #[inline]
     pub fn is_live(&self) -> bool {

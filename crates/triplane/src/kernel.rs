@@ -66,7 +66,14 @@ pub fn attach(
         Some(obstacle) => Err(obstacle.to_owned()),
         None => attach_ports(specs, source, config, output).map_err(|error| error.to_string()),
     };
+    for (port, reason) in attached.iter().flat_map(|run| &run.beyond).filter(|_| mode == KernelMode::Auto) {
+        output.note(&format!("port {port} does not run the program in the kernel: {reason}"));
+    }
     let reason = match attached {
+        Ok(run) if mode == KernelMode::Require && !run.beyond.is_empty() => {
+            let (port, reason) = &run.beyond[0];
+            format!("port {port}: {reason}")
+        }
         Ok(run) => match &run.summary {
             Ok(summary) => {
                 describe(mode, specs, &run, summary, output)?;
@@ -117,7 +124,7 @@ fn describe(
     for (port, reason) in &summary.refused {
         output.note(&format!("port {port} does not run the program in the kernel: {reason}"));
     }
-    let known = || summary.ports.iter().chain(&summary.refused);
+    let known = || summary.ports.iter().chain(&summary.refused).chain(&run.beyond);
     let is_known = |spec: &&PortSpec| known().any(|(id, _)| id.0 == u32::from(spec.number));
     let others = specs.iter().filter(|spec| is_kernel_port(spec)).filter(|spec| !is_known(spec));
     let others: Vec<String> = others.map(|spec| spec.number.to_string()).collect();
@@ -156,7 +163,7 @@ fn attach_ports(
         }
     }
     let live_output = *output;
-    let on_note = Box::new(move |note: &str| live_output.note(note));
+    let on_note = Box::new(move |note: &str, _| live_output.note(note));
     let restrict = source.may_change.then(loader_restriction);
     let (hook, run) = kernel_ports.attach(&mut config.switch, source.is_placeholder, restrict, on_note)?;
     config.hooks.push(hooks::kernel(hook));

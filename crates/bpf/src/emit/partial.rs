@@ -24,7 +24,7 @@ const UDP: i32 = 17;
 const TCP_FIELD: i16 = 16;
 const UDP_FIELD: i16 = 6;
 
-/// Bits of the offset of a transport header: at most 62 bytes, with options and two tags.
+/// Bits of [`START`]. The header begins at 82 bytes at most, with options and two tags; 68 less 14.
 const MAX_START: i32 = 0xff;
 
 /// The number of bytes of the transport header and its payload, and then the place of the last ones.

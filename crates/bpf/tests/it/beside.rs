@@ -31,9 +31,14 @@ impl Beside {
     }
 
     fn of(program: &Arc<Program>) -> Beside {
-        let mut switch = Switch::new(program.clone(), Config::with_ports(8)).expect("a switch");
-        let pipeline = v1model::kernel_pipeline(program).expect("a v1model program");
-        let code = bpf::compile(program, &pipeline, KernelOptions { cpus: CPUS, ports: 8 }).expect("it is small");
+        Beside::attach(Switch::new(program.clone(), Config::with_ports(8)).expect("a switch"))
+    }
+
+    /// Compiles and attaches the code of a switch's program.
+    fn attach(mut switch: Switch) -> Beside {
+        let program = switch.program().clone();
+        let pipeline = v1model::kernel_pipeline(&program).expect("a v1model program");
+        let code = bpf::compile(&program, &pipeline, KernelOptions { cpus: CPUS, ports: 8 }).expect("it is small");
         let region: Vec<AtomicU64> = (0..code.layout.bytes() / 8).map(|_| AtomicU64::new(0)).collect();
         let region = Arc::new(region);
         switch.attach_kernel(&code, region.clone(), wait_for_packet).expect("the entries fit");
@@ -179,6 +184,41 @@ fn a_switch_that_is_replaced_leaves_the_kernel_with_all_counts() {
     beside.route(9, Some(4));
     beside.switch.publish();
     assert_eq!(beside.packet(), Err(()), "a write does not open the gate again");
+}
+
+#[test]
+fn diverted_ports_stay_diverted_when_the_program_changes() {
+    let next = || Beside::new().switch;
+    // One port is diverted before there is code, and one while there is.
+    let mut switch = Switch::new(crate::rig::program("examples/router/router.p4"), Config::with_ports(8)).expect("one");
+    switch.divert_kernel_port(PortId(3), true);
+    let mut beside = Beside::attach(switch);
+    for port in [3, 4, 5] {
+        beside.route(8 + port, Some(port));
+    }
+    beside.switch.publish();
+    beside.route(13, None);
+    beside.switch.publish();
+    assert_eq!(beside.packet(), Ok(Some(4)), "only port 3 is diverted");
+    beside.switch.divert_kernel_port(PortId(4), true);
+    beside.switch.publish();
+    assert_eq!(beside.packet(), Err(()));
+    let Beside { mut switch, .. } = beside;
+    SwitchControl::drain(&mut switch, Time::ZERO, &mut Vec::new());
+    SwitchControl::swap_with(&mut switch, &mut next());
+    let mut beside = Beside::attach(switch);
+    for (port, expected) in [(3, Err(())), (4, Err(())), (5, Ok(Some(5)))] {
+        beside.route(8 + port, Some(port));
+        beside.switch.publish();
+        assert_eq!(beside.packet(), expected, "port {port}");
+    }
+    beside.switch.divert_kernel_port(PortId(5), true);
+    beside.switch.divert_kernel_port(PortId(4), false);
+    beside.switch.publish();
+    assert_eq!(beside.packet(), Err(()));
+    beside.route(13, None);
+    beside.switch.publish();
+    assert_eq!(beside.packet(), Ok(Some(4)));
 }
 
 #[test]

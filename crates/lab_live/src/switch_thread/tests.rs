@@ -144,6 +144,20 @@ fn a_frame_that_a_port_drops_counts_as_dropped_and_not_as_sent() {
 }
 
 #[test]
+fn a_new_driver_of_a_port_counts_from_the_start() {
+    let network = TestNetwork::new(None);
+    let mut rig = Rig::new(&network, vec![frame(1), frame(2)], Transmit::Drop);
+    rig.thread.handle_due(|| 1_000);
+    let (stats, unflushed) = (PortStats::default(), PortStats::default());
+    let (to_receive, sent) = (Arc::default(), Arc::default());
+    let driver = MemoryPort { transmit: Transmit::Drop, to_receive, sent, stats, unflushed };
+    rig.thread.drivers.as_mut_slice()[1].replace_driver(Box::new(driver));
+    rig.receive(vec![frame(3)]);
+    rig.thread.handle_due(|| 2_000);
+    assert_eq!(rig.counter("drop.tx.device-full"), 3);
+}
+
+#[test]
 fn frames_that_arrive_at_a_crashed_switch_are_counted_as_lost() {
     let network = TestNetwork::new(None);
     let mut rig = Rig::new(&network, vec![frame(1)], Transmit::Accept);

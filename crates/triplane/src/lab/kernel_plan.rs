@@ -21,16 +21,13 @@ use crate::kernel;
 pub struct KernelPlans {
     switches: Vec<KernelPlan>,
     /// The mistakes of a lab that requires kernel ports where there can be none: a place, a message, and a remedy.
-    pub mistakes: Vec<(Span, String, &'static str)>,
+    pub mistakes: Vec<(Span, String, String)>,
     /// Notes about ordinary ports, one sentence each.
     pub notes: Vec<String>,
 }
 
 /// Switches without kernel ports, by the reason.
 type SwitchesByReason<'t> = BTreeMap<String, Vec<&'t str>>;
-
-/// The change that makes a link one that the kernel can carry.
-const UNSHAPED: &str = "write rate = \"unlimited\" and delay = \"0us\"";
 
 impl KernelPlans {
     /// Plans a live lab. `has_remote_tables` says which switches have tables in the memory of servers.
@@ -45,7 +42,7 @@ impl KernelPlans {
                 _ if mode == KernelUse::Off => {}
                 Some(reason) if is_required => {
                     let message = format!("`{}` requires the kernel: {reason}", switch.name);
-                    plans.mistakes.push((switch.span, message, "write kernel = \"auto\" or \"off\""));
+                    plans.mistakes.push((switch.span, message, "write kernel = \"auto\" or \"off\"".to_owned()));
                 }
                 Some(reason) => without.entry(reason.to_owned()).or_default().push(&switch.name),
                 None => plan.ports = plans.ports(topology, at, is_required, &mut without),
@@ -77,27 +74,26 @@ impl KernelPlans {
         is_required: bool,
         without: &mut SwitchesByReason<'t>,
     ) -> Vec<u32> {
-        const REMEDY: &str = "write rate = \"unlimited\" and delay = \"0us\", or kernel = \"auto\"";
         let name = topology.switches[at].name.as_str();
-        let (mut ports, mut shaped) = (Vec::new(), BTreeMap::<String, Vec<u32>>::new());
+        let (mut ports, mut shaped) = (Vec::new(), BTreeMap::<Shaping, Vec<u32>>::new());
         for (port, link) in links_of(topology, at) {
             match shaped_by(&link.shape) {
                 None => ports.push(port),
-                Some(shape) if is_required => {
-                    let message = format!("port {port} of `{name}` requires the kernel, which cannot apply {shape}");
-                    self.mistakes.push((link.span, message, REMEDY));
+                Some(Shaping { what, remedy }) if is_required => {
+                    let message = format!("port {port} of `{name}` requires the kernel, which cannot apply {what}");
+                    self.mistakes.push((link.span, message, format!("{remedy}, or kernel = \"auto\"")));
                 }
                 Some(shape) => shaped.entry(shape).or_default().push(port),
             }
         }
-        for (shape, ordinary) in shaped {
+        for (Shaping { what, remedy }, ordinary) in shaped {
             if ports.is_empty() {
-                let reason = format!("the kernel cannot apply {shape}; {UNSHAPED} for their links");
+                let reason = format!("the kernel cannot apply {what}; {remedy} for their links");
                 without.entry(reason).or_default().push(name);
                 continue;
             }
             let (ports, are) = (numbers(&ordinary), if ordinary.len() == 1 { "is ordinary" } else { "are ordinary" });
-            self.notes.push(format!("{name}: {ports} {are}, since the kernel cannot apply {shape}; {UNSHAPED}"));
+            self.notes.push(format!("{name}: {ports} {are}, since the kernel cannot apply {what}; {remedy}"));
         }
         ports
     }
@@ -140,9 +136,17 @@ fn switch_obstacle(topology: &Topology, live: Live<'_>, has_remote_tables: bool)
     obstacles.into_iter().find(|(applies, _)| *applies).map(|(_, reason)| reason)
 }
 
-/// Returns what the lab's process does to the frames of a link, and the kernel cannot: `a rate of 1Gbps and a delay of
-/// 10us`.
-fn shaped_by(shape: &Shape) -> Option<String> {
+/// What the lab's process does to the frames of a link, and the kernel cannot.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Shaping {
+    /// For example `a rate of 1Gbps and a delay of 10us`.
+    what: String,
+    /// The change that makes the link one that the kernel can carry.
+    remedy: String,
+}
+
+/// Returns the shaping of a link, if there is any.
+fn shaped_by(shape: &Shape) -> Option<Shaping> {
     let chances = [
         (shape.loss, "loss"),
         (shape.corruption, "corruption"),
@@ -154,7 +158,18 @@ fn shaped_by(shape: &Shape) -> Option<String> {
         let default = if shape.delay == Shape::default().delay { " (the default)" } else { "" };
         parts.push(format!("a delay of {}{default}", shape.delay));
     }
-    parts.extend(chances.iter().filter(|(chance, _)| *chance > 0.0).map(|(_, what)| (*what).to_owned()));
+    // A link without one of them alone is rarely what is meant.
+    let timing: &[&str] = if parts.is_empty() { &[] } else { &["rate = \"unlimited\"", "delay = \"0us\""] };
+    let mut changes: Vec<String> = timing.iter().map(|change| (*change).to_owned()).collect();
+    for (_, name) in chances.iter().filter(|(chance, _)| *chance > 0.0) {
+        parts.push((*name).to_owned());
+        changes.push(format!("{name} = 0"));
+    }
+    Some(Shaping { what: listed(parts)?, remedy: format!("write {}", listed(changes)?) })
+}
+
+/// Joins the parts of a list: `a, b and c`.
+fn listed(mut parts: Vec<String>) -> Option<String> {
     let last = parts.pop()?;
     Some(if parts.is_empty() { last } else { format!("{} and {last}", parts.join(", ")) })
 }
@@ -163,4 +178,22 @@ fn shaped_by(shape: &Shape) -> Option<String> {
 pub fn numbers(ports: &[u32]) -> String {
     let list: Vec<String> = ports.iter().map(u32::to_string).collect();
     format!("{} {}", if list.len() == 1 { "port" } else { "ports" }, list.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn remedies_are_those_of_the_shape() {
+        let delay = lab::Delay::default();
+        let remedy = |shape: Shape| shaped_by(&shape).map(|shaping| shaping.remedy);
+        let plain = Shape { rate: None, delay, ..Shape::default() };
+        assert_eq!(remedy(plain), None);
+        assert_eq!(remedy(Shape { loss: 0.01, ..plain }).as_deref(), Some("write loss = 0"));
+        let both = "write rate = \"unlimited\" and delay = \"0us\"";
+        assert_eq!(remedy(Shape { rate: None, ..Shape::default() }).as_deref(), Some(both));
+        let all = "write rate = \"unlimited\", delay = \"0us\", corruption = 0 and reordering = 0";
+        assert_eq!(remedy(Shape { corruption: 0.1, reordering: 0.1, ..Shape::default() }).as_deref(), Some(all));
+    }
 }

@@ -362,7 +362,7 @@ impl Reader<'_> {
     fn kernel(&mut self, topology: &Topology, live: Live<'_>, remote_tables: &RemoteTables) -> KernelPlans {
         let mut plans = KernelPlans::new(topology, live, |at| remote_tables.has(at));
         for (span, message, help) in std::mem::take(&mut plans.mistakes) {
-            self.finding(span, message, help);
+            self.finding(span, message, &help);
         }
         plans
     }

@@ -251,16 +251,16 @@ pub fn kernel_notes(status: &Value) -> Vec<String> {
 /// kernel.
 fn kernel_state(switch: &Value) -> Option<String> {
     let kernel = &switch["kernel"];
-    let notes = kernel["notes"].as_array()?;
+    let ports = kernel["ports"].as_array()?;
     // JSON has the counts of a switch that crashed.
     if switch["failed"] == true {
         return None;
     }
     if kernel["is_active"] != true {
-        return notes.last()?.as_str().map(str::to_owned);
+        let reason = kernel["reason"].as_str().unwrap_or("no packet is processed in the kernel at present");
+        return Some(reason.to_owned());
     }
-    let ports: Vec<u32> =
-        kernel["ports"].as_array()?.iter().filter_map(|port| port.as_u64()?.try_into().ok()).collect();
+    let ports: Vec<u32> = ports.iter().filter_map(|port| port.as_u64()?.try_into().ok()).collect();
     let number = |key: &str| kernel[key].as_u64().unwrap_or(0);
     let share = crate::kernel::share_text(number("packets"), number("switch_packets"));
     Some(format!("kernel {}: {share}", kernel_plan::numbers(&ports)))

@@ -179,14 +179,10 @@ fn captures_and_links_and_crashes_work_as_without_the_kernel() {
     capture.wait_for("capturing router:2");
     labs.ping_from_h1(5, "10.0.2.2");
     assert_eq!(labs.shares(), (in_kernel, 10), "both directions of a port that is captured take the switch");
-    let captured = || {
-        let bytes = std::fs::read(&path).unwrap_or_default();
-        wire::pcap::Reader::new(bytes.as_slice()).map_or(0, |reader| reader.flatten().count())
-    };
-    until("captured frame", || captured() >= 10);
+    until("captured frame", || captured(&path) >= 10);
     capture.signal("INT");
     capture.wait();
-    assert_eq!(captured(), 10);
+    assert_eq!(captured(&path), 10);
     // The switch sees the end of the capture in its next turn.
     until("packet in the kernel", || {
         labs.ping_from_h1(1, "10.0.2.2");
@@ -243,6 +239,42 @@ fn shaped_links_and_ordinary_neighbours_take_the_switch() {
     assert_eq!(labs.status()["switches"][0]["kernel"], Value::Null);
 }
 
+/// Returns the number of frames in a capture so far.
+fn captured(path: &str) -> usize {
+    let bytes = std::fs::read(path).unwrap_or_default();
+    wire::pcap::Reader::new(bytes.as_slice()).map_or(0, |reader| reader.flatten().count())
+}
+
+/// Inserts the routes of the router's example as its controller.
+fn insert_routes(address: &str) {
+    let ctl = |entry: &str, table: &str| {
+        run(&mut triplane(&["ctl", "--addr", address, "--device-id", "1", "insert", table, entry])).ok()
+    };
+    for (host, mac) in [("10.0.1.1", "02:00:00:00:01:01"), ("10.0.2.2", "02:00:00:00:02:02")] {
+        let number = &host[5..6];
+        ctl(&format!("target_ip=10.0.{number}.254 -> arp_reply(mac=02:00:00:00:0{number}:fe)"), "gateway");
+        ctl(&format!("dst={host}/32 -> forward(mac={mac}, port={number})"), "ipv4_lpm");
+        ctl(&format!("egress_port={number} -> set_source(mac=02:00:00:00:0{number}:fe)"), "port_mac");
+    }
+}
+
+#[test]
+fn suspended_switches_forward_nothing_in_the_kernel() {
+    let Some(labs) = Labs::new(&["ping"]) else { return };
+    if !has_kernel(&labs.up_in_kernel(ROUTER, &["--kernel", "auto", "--isolate"])) {
+        return;
+    }
+    labs.ping_from_h1(5, "10.0.2.2");
+    labs.lab(&["suspend", "router"]).ok();
+    labs.lose_from_h1("10.0.2.2");
+    labs.lab(&["resume", "router"]).ok();
+    let (in_kernel, _) = labs.shares();
+    until("packet in the kernel", || {
+        labs.ping_from_h1(1, "10.0.2.2");
+        labs.shares().0 > in_kernel
+    });
+}
+
 #[test]
 fn pipelines_of_controllers_run_in_the_kernel() {
     for isolate in [&[][..], &["--isolate"]] {
@@ -260,18 +292,21 @@ fn pipelines_of_controllers_run_in_the_kernel() {
         }
         set_program(&address, &program).expect("the pipeline is set");
         until("program in the kernel", || labs.status()["switches"][0]["kernel"]["is_active"] == true);
-        let ctl = |entry: &str, table: &str| {
-            run(&mut triplane(&["ctl", "--addr", &address, "--device-id", "1", "insert", table, entry])).ok()
-        };
-        for (host, mac) in [("10.0.1.1", "02:00:00:00:01:01"), ("10.0.2.2", "02:00:00:00:02:02")] {
-            let number = &host[5..6];
-            ctl(&format!("target_ip=10.0.{number}.254 -> arp_reply(mac=02:00:00:00:0{number}:fe)"), "gateway");
-            ctl(&format!("dst={host}/32 -> forward(mac={mac}, port={number})"), "ipv4_lpm");
-            ctl(&format!("egress_port={number} -> set_source(mac=02:00:00:00:0{number}:fe)"), "port_mac");
-        }
+        insert_routes(&address);
         labs.ping_from_h1(5, "10.0.2.2");
         let (in_kernel, by_switch) = labs.shares();
         assert!(in_kernel >= 10, "{in_kernel} in the kernel, {by_switch} in the switch");
+        // A capture sees the packets of pipelines that are set after it began, too.
+        let path = labs.0.path("captured.pcap");
+        let mut capture = Running::start(&mut labs.command(&["pcap", "router:2", &path]));
+        capture.wait_for("capturing router:2");
+        set_program(&address, &program).expect("the pipeline is set");
+        until("program in the kernel", || labs.status()["switches"][0]["kernel"]["is_active"] == true);
+        insert_routes(&address);
+        labs.ping_from_h1(5, "10.0.2.2");
+        until("captured frame", || captured(&path) >= 10);
+        capture.signal("INT");
+        capture.wait();
         labs.lab(&["down"]).ok();
         assert!(TcpListener::bind(&address).is_ok(), "the port is free again");
     }
@@ -347,13 +382,44 @@ fn a_program_that_cannot_run_in_the_kernel_has_ordinary_ports() {
     let note =
         "router: the program does not run in the kernel, so the switch processes all packets: it needs more code";
     assert!(notes.contains(note), "{notes}");
-    let kernel = &labs.status()["switches"][0]["kernel"];
-    assert_eq!((&kernel["ports"], &kernel["is_active"]), (&json!([]), &json!(false)));
+    for _ in 0..2 {
+        let kernel = &labs.status()["switches"][0]["kernel"];
+        assert_eq!((&kernel["ports"], &kernel["is_active"]), (&json!([]), &json!(false)));
+        let text = labs.lab(&["status"]).ok().stdout;
+        assert!(text.contains(note.trim_start_matches("router: ")), "{text}");
+        // The reason is the same when the switch is healed.
+        labs.lab(&["fail", "router"]).ok();
+        labs.lab(&["heal", "router"]).ok();
+    }
     labs.lab(&["down"]).ok();
     let done = labs.lab(&["up", &topology, "--name", "fast", "--kernel", "require"]);
     assert_eq!(done.code, Some(3), "{done:?}");
     let error = "error: `router` cannot run its program in the kernel: it needs more code";
     assert!(done.stderr.contains(error), "{done:?}");
+}
+
+#[test]
+fn ports_that_refuse_the_code_are_not_kernel_ports() {
+    let Some(labs) = Labs::new(&["ping"]) else { return };
+    let text = std::fs::read_to_string(root().join(ROUTER)).expect("the example is there");
+    let path = |name: &str| root().join("examples/router").join(name).display().to_string();
+    let text = text.replace("router.p4", &path("router.p4")).replace("entries.json", &path("entries.json"));
+    let is_large = "mtu = 9000\nends = ";
+    let one = labs.0.write("one.toml", &text.replacen("ends = ", is_large, 1));
+    let notes = labs.up_in_kernel(&one, &["--kernel", "auto"]);
+    if !has_kernel(&notes) {
+        return;
+    }
+    assert!(notes.contains("port 1 does not run the program in the kernel: the interface's MTU is too large"));
+    assert_eq!(labs.status()["switches"][0]["kernel"]["ports"], json!([2]));
+    labs.ping_from_h1(1, "10.0.2.2");
+    assert!(labs.lab(&["status"]).ok().stdout.contains("router  kernel port 2: "));
+    labs.lab(&["down"]).ok();
+    let both = labs.0.write("both.toml", &text.replace("ends = ", is_large));
+    let reason = "so the switch processes all packets: port 1: the interface's MTU is too large for XDP";
+    assert!(labs.up_in_kernel(&both, &["--kernel", "auto"]).contains(reason));
+    assert_eq!(labs.status()["switches"][0]["kernel"]["ports"], json!([]));
+    assert!(labs.lab(&["status"]).ok().stdout.contains(reason));
 }
 
 #[test]

@@ -497,6 +497,26 @@ fn packets_in_the_kernel_are_metered_and_idle_entries_reported() {
 }
 
 #[test]
+fn a_port_beyond_those_of_the_kernel_is_one_of_the_switch() {
+    let Some(network) = switched() else { return };
+    let directory = Directory::new();
+    let text = std::fs::read_to_string(crate::support::root().join("crates/v1model/src/v1model.p4"));
+    let wide = text.expect("the architecture is there").replace("bit<9>", "bit<16>");
+    directory.write("v1model.p4", &wide);
+    let include = directory.path("");
+    let ports = ["--port", "1=kernel:p1", "--port", "600=kernel:p2"];
+    let arguments = [&["examples/wire/wire.p4", "-I", &include][..], &ports].concat();
+    let mut running = run_in(&network, &arguments);
+    running.wait_for("port 600 does not run the program in the kernel: the kernel's ports have the numbers to 511");
+    running.wait_for("the program runs in the kernel on 1=p1 (");
+    running.wait_for("press Ctrl-C to stop");
+    interrupt(running);
+    let done = run_in(&network, &[&arguments[..], &["--kernel", "require"]].concat()).wait();
+    assert_eq!(done.code, Some(3), "{done:?}");
+    assert!(done.stderr.contains("the program cannot run in the kernel: port 600: the kernel's ports"), "{done:?}");
+}
+
+#[test]
 fn a_port_that_refuses_the_code_leaves_it_to_the_others() {
     let Some(network) = network(&[]) else { return };
     for (namespace, link) in [("h2", "eth0"), ("router", "p2")] {

@@ -57,8 +57,6 @@ pub(super) struct KernelLink {
     memory: KernelMemory,
     /// The devices of ports. Packets to other ports are handed over.
     devices: BTreeMap<PortId, PortState>,
-    /// Ports whose packets, in both directions, are handed over.
-    diverted: BTreeSet<PortId>,
     /// The port states in the region, as last written.
     written: BTreeMap<PortId, (PortState, bool)>,
     /// Whether something besides tables has changed since the last update.
@@ -72,6 +70,9 @@ pub(super) struct KernelLink {
 
 /// The packets that ports received and sent in the kernel, in all programs so far.
 pub(super) type KernelCounts = BTreeMap<PortId, KernelPortCount>;
+
+/// Ports whose packets, in both directions, are handed over by every program.
+pub(super) type DivertedPorts = BTreeSet<PortId>;
 
 /// Adds the counts of the kernel to those of the switch.
 struct Collector<'s> {
@@ -190,7 +191,6 @@ impl Switch {
             writer,
             memory,
             devices: BTreeMap::new(),
-            diverted: BTreeSet::new(),
             written: BTreeMap::new(),
             ports_changed: true,
             is_suspended: false,
@@ -209,10 +209,13 @@ impl Switch {
         }
     }
 
-    /// Hands over all packets that a port receives or sends, or stops to do so. Takes effect with [`Switch::publish`].
+    /// Hands over all packets that a port receives or sends, or stops to do so. Takes effect with [`Switch::publish`],
+    /// and applies to code that is attached later, too, also to that of another program.
     pub fn divert_kernel_port(&mut self, port: PortId, is_diverted: bool) {
+        let diverted = &mut self.kernel_diverted;
+        let has_changed = if is_diverted { diverted.insert(port) } else { diverted.remove(&port) };
         if let Some(link) = &mut self.kernel {
-            link.ports_changed |= if is_diverted { link.diverted.insert(port) } else { link.diverted.remove(&port) };
+            link.ports_changed |= has_changed;
         }
     }
 
@@ -281,7 +284,7 @@ impl Switch {
         }
         for (port, device) in &link.devices {
             let may_wait = (0..PRIORITIES).any(|priority| !self.queues.is_open(*port, priority));
-            let receives = self.ports.is_up(*port) && !link.diverted.contains(port);
+            let receives = self.ports.is_up(*port) && !self.kernel_diverted.contains(port);
             let state = (if may_wait || !receives { PortState::Slow } else { *device }, receives);
             if link.written.insert(*port, state) != Some(state) {
                 bpf::set_port(link.writer.layout(), (*link.memory).as_ref(), port.0, state.0, receives);

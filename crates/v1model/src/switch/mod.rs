@@ -119,6 +119,7 @@ pub struct Switch {
     /// The program in the kernel, if it runs there.
     kernel: Option<Box<kernel::KernelLink>>,
     kernel_counts: kernel::KernelCounts,
+    kernel_diverted: kernel::DivertedPorts,
 }
 
 impl Switch {
@@ -197,6 +198,7 @@ impl Switch {
             tiny: None,
             kernel: None,
             kernel_counts: kernel::KernelCounts::default(),
+            kernel_diverted: kernel::DivertedPorts::default(),
             program,
             config,
         };

@@ -111,8 +111,9 @@ impl SwitchControl for Switch {
         let other: &mut dyn Any = other;
         let other: &mut Switch = other.downcast_mut().expect("switches of different types are never exchanged");
         std::mem::swap(self, other);
-        // These counts are the run's, as those of drivers are.
+        // These counts are the run's, as those of drivers are, and so are captures of its ports.
         std::mem::swap(&mut self.kernel_counts, &mut other.kernel_counts);
+        std::mem::swap(&mut self.kernel_diverted, &mut other.kernel_diverted);
     }
 }
 

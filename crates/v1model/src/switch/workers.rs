@@ -7,7 +7,7 @@
 //! ```
 
 use std::any::Any;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use switch::{EgressQueues, MirrorSessions, MulticastGroups, PortId, QueueSettings};
@@ -99,6 +99,7 @@ impl Switch {
             tiny: self.tiny.clone(),
             kernel: None,
             kernel_counts: BTreeMap::default(),
+            kernel_diverted: BTreeSet::default(),
         }
     }
 

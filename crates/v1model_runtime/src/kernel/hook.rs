@@ -1,6 +1,7 @@
 //! Keeps the program of a run in the kernel.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 
 use ir::Program;
@@ -59,6 +60,11 @@ impl KernelHook {
         }
     }
 
+    /// Returns the loader of later pipelines, if there may be any.
+    pub(super) fn loader(&self) -> Option<KernelLoader> {
+        self.loader.clone()
+    }
+
     /// Has the new program of the switch compiled and loaded, beside the packets.
     fn begin_load(&mut self, switch: &Switch) {
         self.program = Arc::clone(switch.program());
@@ -72,7 +78,7 @@ impl KernelHook {
         };
         match std::thread::Builder::new().name("kernel-compiler".to_owned()).spawn(run) {
             Ok(_) => self.loading = Some(answered),
-            Err(error) => (self.on_note)(&not_in_kernel(&error)),
+            Err(error) => (self.on_note)(&not_in_kernel(&error), false),
         }
     }
 
@@ -91,11 +97,11 @@ impl KernelHook {
             Ok(summary) => {
                 self.set_clock(context);
                 self.failure = None;
-                (self.on_note)(&summary.to_string());
+                (self.on_note)(&summary.to_string(), true);
             }
             Err(error) => {
                 self.failure = context.switch.kernel_failure().cloned();
-                (self.on_note)(&not_in_kernel(&error));
+                (self.on_note)(&not_in_kernel(&error), false);
             }
         }
     }
@@ -116,14 +122,13 @@ impl KernelHook {
         self.failure = switch.kernel_failure().cloned();
         match &self.failure {
             Some(error) if switch.is_in_kernel() => {
-                (self.on_note)(&format!("packets that apply a full table go to the switch: {error}"));
+                (self.on_note)(&format!("packets that apply a full table go to the switch: {error}"), true);
             }
             Some(error) => {
-                (self.on_note)(&format!(
-                    "no packets run in the kernel any more, the switch processes them all: {error}"
-                ));
+                let note = format!("no packets run in the kernel any more, the switch processes them all: {error}");
+                (self.on_note)(&note, false);
             }
-            None => (self.on_note)("packets run in the kernel again"),
+            None => (self.on_note)("packets run in the kernel again", true),
         }
     }
 }
@@ -136,7 +141,8 @@ impl Hook<Switch> for KernelHook {
         }
         self.end_load(context);
         let is_first = self.clock_origin_ns == u64::MAX;
-        if is_first || context.now.since_ns(self.checked) >= CHECK_NS {
+        let is_asked = self.ports.check.swap(false, Ordering::Relaxed);
+        if is_first || is_asked || context.now.since_ns(self.checked) >= CHECK_NS {
             self.checked = context.now;
             self.set_clock(context);
             for (state, (port, _)) in self.ports.device_states().zip(&self.ports.ports) {

@@ -6,6 +6,7 @@ use runtime::{Hook, HookContext};
 use switch::{PortId, Time};
 use v1model::{KernelPortCount, Switch};
 
+use super::load::KernelLoader;
 use super::{KernelHook, KernelPorts, KernelRun, NotInKernel, RestrictLoader, not_in_kernel};
 use crate::LiveSwitch;
 
@@ -22,6 +23,8 @@ pub struct LiveProgram {
 /// The program of a switch in the kernel.
 struct LiveKernel {
     ports: KernelPorts,
+    /// Loads the pipelines of controllers, if there are any.
+    loader: Option<KernelLoader>,
     run: Option<KernelRun>,
     hook: Option<KernelHook>,
 }
@@ -41,19 +44,20 @@ pub fn attach_live(
         return Err(not_in_kernel(&"the switch keeps state elsewhere, or passes on messages about it"));
     };
     let mut ports = KernelPorts::default();
-    for (port, attachment) in kernel_ports {
+    for KernelPort { id, attachment, is_diverted } in kernel_ports {
         if !attachment.is_native() && program.is_required {
-            return Err(format!("port {port} does not run XDP in the driver (native mode)"));
+            return Err(format!("port {id} does not run XDP in the driver (native mode)"));
         }
-        ports.add(port, attachment);
+        switch.divert_kernel_port(id, is_diverted);
+        ports.add(id, attachment);
     }
     let LiveProgram { is_placeholder, restrict_loader, is_required } = program;
     let may_change = restrict_loader.is_some();
     let later = notes.clone();
-    let on_note = Box::new(move |note: &str| later.add(note));
+    let on_note = Box::new(move |note: &str, is_running| later.add_state(note, is_running));
     let attached = ports.clone().attach(switch, is_placeholder, restrict_loader, on_note);
     let (hook, run) = attached.map_err(|error| not_in_kernel(&error))?;
-    let mut kernel = LiveKernel { ports, run: None, hook: None };
+    let mut kernel = LiveKernel { ports, loader: hook.loader(), run: None, hook: None };
     if let Err(reason) = describe(&run, is_required, may_change, notes) {
         run.end(switch);
         kernel.ports.restore();
@@ -65,20 +69,28 @@ pub fn attach_live(
 
 /// Notes what runs in the kernel and what does not. Returns an error if that is not enough.
 fn describe(run: &KernelRun, is_required: bool, may_change: bool, notes: &KernelNotes) -> Result<(), String> {
+    for (port, reason) in &run.beyond {
+        if is_required {
+            return Err(format!("port {port}: {reason}"));
+        }
+        notes.add(&format!("port {port} does not run the program in the kernel: {reason}"));
+    }
     match &run.summary {
         Ok(summary) => {
             if let Some((port, reason)) = summary.refused.first().filter(|_| is_required) {
                 return Err(format!("port {port}: {reason}"));
             }
-            notes.add(&summary.to_string());
+            notes.add_state(&summary.to_string(), true);
             for (port, reason) in &summary.refused {
                 notes.add(&format!("port {port} does not run the program in the kernel: {reason}"));
             }
         }
-        Err(NotInKernel::NoProgram) => notes.add(&not_in_kernel(&NotInKernel::NoProgram)),
+        Err(NotInKernel::NoProgram) => notes.add_state(&not_in_kernel(&NotInKernel::NoProgram), false),
         Err(error) if is_required => return Err(error.to_string()),
         // Other entries may fit, and another program may run there.
-        Err(error) if may_change || matches!(error, NotInKernel::Entries(_)) => notes.add(&not_in_kernel(error)),
+        Err(error) if may_change || matches!(error, NotInKernel::Entries(_)) => {
+            notes.add_state(&not_in_kernel(error), false);
+        }
         Err(error) => return Err(not_in_kernel(error)),
     }
     if let Some(error) = &run.losses_error {
@@ -95,6 +107,14 @@ impl KernelPart<LiveSwitch<Switch>> for LiveKernel {
 
     fn is_active(&self, switch: &LiveSwitch<Switch>) -> bool {
         switch.as_first().and_then(InBandSwitch::as_plain).is_some_and(Switch::is_in_kernel)
+    }
+
+    fn ports(&self) -> Vec<PortId> {
+        self.ports.running()
+    }
+
+    fn check_devices(&self) {
+        self.ports.check_devices();
     }
 
     fn packets(&self, switch: &LiveSwitch<Switch>, port: PortId) -> KernelPackets {
@@ -119,6 +139,8 @@ impl KernelPart<LiveSwitch<Switch>> for LiveKernel {
         if let (Some(run), Some(switch)) = (self.run.take(), plain_mut(switch)) {
             run.end(switch);
         }
+        // A pipeline that was just set may still be loaded. Its code must not replace that of a restarted switch.
+        self.loader.iter().for_each(KernelLoader::retire);
         self.ports.restore();
     }
 }

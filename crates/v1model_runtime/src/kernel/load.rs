@@ -35,11 +35,17 @@ pub(super) struct CompiledProgram {
     code: KernelCode,
 }
 
+/// Returns the reason why a port with this number can run no program in the kernel.
+pub(super) fn beyond(port: PortId) -> Option<String> {
+    let last = KernelOptions::default().ports - 1;
+    (port.0 > last).then(|| format!("the kernel's ports have the numbers to {last}"))
+}
+
 /// Compiles a program.
 pub(super) fn compile(program: &Arc<Program>, config: &Config) -> Result<CompiledProgram, NotInKernel> {
     let pipeline = v1model::kernel_pipeline(program).map_err(|error| NotInKernel::Program(error.to_string()))?;
     let widest = config.ports.iter().map(|port| port.0).max().unwrap_or(0);
-    let ports = (widest + 1).next_power_of_two().min(KernelOptions::default().ports);
+    let ports = widest.saturating_add(1).min(KernelOptions::default().ports).next_power_of_two();
     let options = KernelOptions { ports, ..KernelOptions::default() };
     let code = bpf::compile(program, &pipeline, options);
     let code = code.map_err(|error| NotInKernel::Program(error.to_string()))?;
@@ -85,8 +91,13 @@ impl KernelPorts {
             }
         }
         if let Some(error) = last.filter(|_| attached.is_empty()) {
-            return Err(system("cannot attach the program")(error));
+            let (port, reason) = refused.swap_remove(0);
+            return Err(match error.raw_os_error() {
+                Some(ERANGE) => NotInKernel::Port { port, reason },
+                _ => system("cannot attach the program")(error),
+            });
         }
+        self.set_running(Some(attached.iter().map(|(port, _)| *port).collect()));
         Ok(LoadedCode { ports: attached, refused, instructions: programs[0].1, region, code: compiled.code })
     }
 }
@@ -180,5 +191,28 @@ impl KernelLoader {
         let (answer, answered) = channel();
         self.requests.send((code, number, answer)).map_err(|_| gone())?;
         answered.recv().map_err(|_| gone())?
+    }
+
+    /// Runs the ports' own programs. Code that is being loaded is waited for, and what was to be loaded is not.
+    pub fn retire(&self) {
+        // The result is the given error, or that of a thread that has ended.
+        let _ = self.load(Err(NotInKernel::NoProgram), self.announce());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loader_that_retired_attaches_no_code_of_before() {
+        let loader = KernelLoader::start(KernelPorts::default(), Box::new(|| Ok(()))).expect("a thread");
+        let is_alive =
+            || matches!(loader.load(Err(NotInKernel::NoPacket), loader.announce()), Err(NotInKernel::NoPacket));
+        let number = loader.announce();
+        loader.retire();
+        let late = loader.load(Err(NotInKernel::NoPort), number).err().expect("there is no code");
+        assert_eq!(late.to_string(), "the loader has ended", "the request was ignored");
+        assert!(is_alive());
     }
 }

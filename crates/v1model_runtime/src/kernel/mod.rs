@@ -17,6 +17,7 @@ mod live;
 mod load;
 
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bpf::PortState;
@@ -46,6 +47,14 @@ pub enum NotInKernel {
     /// No port has a driver that permits it.
     #[error("no `kernel:` port runs XDP in the driver (native mode)")]
     NoPort,
+    /// A port cannot.
+    #[error("port {port}: {reason}")]
+    Port {
+        /// The port.
+        port: PortId,
+        /// The reason.
+        reason: String,
+    },
     /// The thread that loads later programs cannot give up its other privileges.
     #[error("the loader cannot give up privileges: {0}")]
     Loader(String),
@@ -105,13 +114,19 @@ fn system(what: &'static str) -> impl FnOnce(std::io::Error) -> NotInKernel {
 #[derive(Clone, Default)]
 pub struct KernelPorts {
     ports: Vec<(PortId, XdpAttachment)>,
+    /// Ports that can run no program in the kernel, with the reasons.
+    beyond: Vec<(PortId, String)>,
     is_gpl: bool,
     /// Whether the kernel says which devices accept redirected frames.
     says_redirects: bool,
+    /// The ports that ran the program when it was attached last; `None` while none is attached. Clones share it.
+    running: Arc<Mutex<Option<Vec<PortId>>>>,
+    /// Whether the devices are to be checked at once. Clones share it.
+    check: Arc<AtomicBool>,
 }
 
-/// Called with a note for the user, one sentence.
-pub type KernelNoteCallback = Box<dyn Fn(&str) + Send>;
+/// Called with a note for the user, one sentence, and whether packets run in the kernel.
+pub type KernelNoteCallback = Box<dyn Fn(&str, bool) + Send>;
 
 /// Called at the start of the loader's thread, to give up the privileges that loading does not need. The thread ends if
 /// it fails.
@@ -147,6 +162,8 @@ pub struct KernelRun {
     pub summary: Result<KernelSummary, NotInKernel>,
     /// The reason why frames that devices lose after a redirect are not counted, if they are not.
     pub losses_error: Option<String>,
+    /// Ports that can run no program in the kernel, with the reasons. The switch processes their frames.
+    pub beyond: Vec<(PortId, String)>,
     /// Ports on which VLAN tags may be stripped from frames, which the program does not see.
     pub without_tags: Vec<PortId>,
     losses: Option<Arc<Losses>>,
@@ -190,7 +207,9 @@ impl KernelPorts {
 
     /// Adds a port, if its program runs in the interface's driver.
     pub fn add(&mut self, port: PortId, attachment: XdpAttachment) {
-        if attachment.is_native() {
+        if let Some(reason) = load::beyond(port) {
+            self.beyond.push((port, reason));
+        } else if attachment.is_native() {
             self.says_redirects |= ports::accepts_redirects(attachment.interface()).is_some();
             self.ports.push((port, attachment));
         }
@@ -211,7 +230,8 @@ impl KernelPorts {
         on_note: KernelNoteCallback,
     ) -> Result<(KernelHook, KernelRun), NotInKernel> {
         if self.ports.is_empty() {
-            return Err(NotInKernel::NoPort);
+            let beyond = self.beyond.into_iter().next();
+            return Err(beyond.map_or(NotInKernel::NoPort, |(port, reason)| NotInKernel::Port { port, reason }));
         }
         let loader = restrict_loader.map(|restrict| KernelLoader::start(self.clone(), restrict)).transpose()?;
         let summary = match is_placeholder {
@@ -231,8 +251,9 @@ impl KernelPorts {
         });
         let without = self.ports.iter().filter(|(_, attachment)| !self.is_gpl && attachment.restores_tags());
         let without_tags = without.map(|(port, _)| *port).collect();
+        let beyond = self.beyond.clone();
         let hook = KernelHook::new(self, loader, switch, losses.clone(), on_note);
-        Ok((hook, KernelRun { summary, losses_error, without_tags, losses }))
+        Ok((hook, KernelRun { summary, losses_error, beyond, without_tags, losses }))
     }
 
     /// Runs the ports' own programs again, unless the code waits for entries to fit.
@@ -242,8 +263,24 @@ impl KernelPorts {
         }
     }
 
+    /// Returns the ports that run the program, or that will run the next one if there is none.
+    fn running(&self) -> Vec<PortId> {
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        running.clone().unwrap_or_else(|| self.ports.iter().map(|(port, _)| *port).collect())
+    }
+
+    /// Has the hook check the devices in its next turn.
+    fn check_devices(&self) {
+        self.check.store(true, Ordering::Relaxed);
+    }
+
+    fn set_running(&self, ports: Option<Vec<PortId>>) {
+        *self.running.lock().unwrap_or_else(PoisonError::into_inner) = ports;
+    }
+
     /// Runs the ports' own programs again.
     fn restore(&self) {
+        self.set_running(None);
         for (_, attachment) in &self.ports {
             // A port that has gone needs none.
             let _ = attachment.restore();
