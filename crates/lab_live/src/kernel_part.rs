@@ -40,8 +40,8 @@ pub struct KernelPort {
     pub is_diverted: bool,
 }
 
-/// The part of a switch that runs in the kernel. Dropping it leaves the code attached, as the gate is: it has to be ended
-/// first.
+/// The part of a switch that runs in the kernel. It has to be ended before it is dropped: dropping it leaves the code
+/// attached, with its gate as it is.
 pub trait KernelPart<S>: Send {
     /// Removes and returns the hook that keeps the code up to date. It is polled before all others.
     fn take_hook(&mut self) -> Option<Box<dyn Hook<S>>>;
