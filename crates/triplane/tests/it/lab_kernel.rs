@@ -180,7 +180,7 @@ fn captures_and_links_and_crashes_work_as_without_the_kernel() {
     labs.ping_from_h1(5, "10.0.2.2");
     assert_eq!(labs.shares(), (in_kernel, 10), "both directions of a port that is captured take the switch");
     until("captured frame", || captured(&path) >= 10);
-    capture.signal("INT");
+    capture.signal("TERM");
     capture.wait();
     assert_eq!(captured(&path), 10);
     // The switch sees the end of the capture in its next turn.
@@ -305,7 +305,7 @@ fn pipelines_of_controllers_run_in_the_kernel() {
         insert_routes(&address);
         labs.ping_from_h1(5, "10.0.2.2");
         until("captured frame", || captured(&path) >= 10);
-        capture.signal("INT");
+        capture.signal("TERM");
         capture.wait();
         labs.lab(&["down"]).ok();
         assert!(TcpListener::bind(&address).is_ok(), "the port is free again");
