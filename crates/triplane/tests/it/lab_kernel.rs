@@ -405,7 +405,7 @@ fn ports_that_refuse_the_code_are_not_kernel_ports() {
     let path = |name: &str| root().join("examples/router").join(name).display().to_string();
     let text = text.replace("router.p4", &path("router.p4")).replace("entries.json", &path("entries.json"));
     let is_large = "mtu = 9000\nends = ";
-    let one = labs.0.write("one.toml", &text.replacen("ends = ", is_large, 1));
+    let one = labs.0.write("one.toml", text.replacen("ends = ", is_large, 1));
     let notes = labs.up_in_kernel(&one, &["--kernel", "auto"]);
     if !has_kernel(&notes) {
         return;
@@ -415,7 +415,7 @@ fn ports_that_refuse_the_code_are_not_kernel_ports() {
     labs.ping_from_h1(1, "10.0.2.2");
     assert!(labs.lab(&["status"]).ok().stdout.contains("router  kernel port 2: "));
     labs.lab(&["down"]).ok();
-    let both = labs.0.write("both.toml", &text.replace("ends = ", is_large));
+    let both = labs.0.write("both.toml", text.replace("ends = ", is_large));
     let reason = "so the switch processes all packets: port 1: the interface's MTU is too large for XDP";
     assert!(labs.up_in_kernel(&both, &["--kernel", "auto"]).contains(reason));
     assert_eq!(labs.status()["switches"][0]["kernel"]["ports"], json!([]));
