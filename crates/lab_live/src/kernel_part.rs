@@ -98,8 +98,8 @@ impl AddAssign for KernelPackets {
     }
 }
 
-/// Notes for the user about a switch's program in the kernel, in the order in which they were made. Only the last
-/// [`MAX_NOTES`] are kept. Clones share them.
+/// Notes for the user about a switch's program in the kernel, in the order in which they were made. Only the last 16
+/// are kept. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct KernelNotes(Arc<Mutex<Noted>>);
 
