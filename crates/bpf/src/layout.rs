@@ -21,6 +21,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use engine::meter_word;
+use engine::tables::KeyShape;
 use ir::{
     CounterId, Entry, Key, KeyValue, LocId, MatchKind, MeterId, ProfileId, Program, RegisterId, Table, TableId,
     ValueSetId,
@@ -201,9 +202,10 @@ fn search(program: &Program, table: &Table, capacity: u32) -> Result<TableSearch
             Ok(TableSearch::Exact(FlatExact::new(keys.len(), capacity)))
         }
         _ if is_narrow && chain(table).is_some() => Ok(TableSearch::Chain),
-        keys if is_narrow && keys.len() <= MAX_KEYS => {
-            Ok(TableSearch::Rules(FlatRules::new(&rule_elements(keys), capacity)))
-        }
+        keys if is_narrow && keys.len() <= MAX_KEYS => Ok(TableSearch::Rules(FlatRules::new(
+            &rule_elements(keys.iter().map(|key| KeyShape::from(*key))),
+            capacity,
+        ))),
         _ => Err(HandOverReason::TableKey),
     }
 }
@@ -220,17 +222,17 @@ fn has_trie(width: u32) -> bool {
 
 /// Returns how the pairs of a rule match the elements of a key, split or not. The bounds of signed ranges are moved by
 /// [`sign_mask`].
-pub(crate) fn rule_elements(keys: &[&Key]) -> Vec<RuleElement> {
-    let element = |key: &&Key| match key.kind {
+pub(crate) fn rule_elements(keys: impl IntoIterator<Item = KeyShape>) -> Vec<RuleElement> {
+    let element = |key: KeyShape| match key.kind {
         MatchKind::Range => RuleElement::Range,
         _ => RuleElement::Ternary,
     };
-    keys.iter().flat_map(|key| pieces(key.width).map(move |_| element(key))).collect()
+    keys.into_iter().flat_map(|key| pieces(key.width).map(move |_| element(key))).collect()
 }
 
 /// Returns the sign bit of a signed range key, by XOR with which signed numbers compare as unsigned ones; 0 for other
 /// keys.
-pub(crate) fn sign_mask(key: &Key) -> u64 {
+pub(crate) fn sign_mask(key: KeyShape) -> u64 {
     if key.signed && key.kind == MatchKind::Range && key.width > 0 { 1 << (key.width - 1) } else { 0 }
 }
 
@@ -355,8 +357,8 @@ impl RegionLayout {
             }
         }
         let mut value_sets = BTreeMap::new();
-        for id in program.value_sets.keys() {
-            value_sets.extend(FlatSet::new(program, usage, id, &mut bytes)?.map(|layout| (id, layout)));
+        for id in &usage.value_sets {
+            value_sets.extend(FlatSet::new(&program.value_sets[*id], &mut bytes)?.map(|layout| (*id, layout)));
         }
         for (state, id) in (states..).step_by(8).zip(&usage.tables) {
             // The default actions of a profile's tables have the numbers from 1 on.

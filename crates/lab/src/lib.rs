@@ -28,6 +28,7 @@ mod topology;
 
 pub use emit::emit;
 pub use random::Random;
+pub use read::UNLIMITED;
 pub use topology::{
     Delay, End, Endpoint, Entries, Hold, Host, IntRole, KernelUse, Lease, Link, Node, NotAQuantity, ProgramEdge, Rate,
     Shape, Size, SwitchProgram, TinyAccess, Topology, TopologySwitch,

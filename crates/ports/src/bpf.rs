@@ -150,6 +150,21 @@ pub(crate) fn load_map(destination: u8, map: BorrowedFd<'_>) -> [u64; 2] {
     [instruction(code::LOAD_MAP, destination, 1, 0, map.as_raw_fd()), 0]
 }
 
+/// Encodes the instructions that look up the key at this offset from r10 in a map: r0 becomes the address of its value,
+/// or 0. Overwrites r1 to r5.
+pub(crate) fn look_up(map: BorrowedFd<'_>, key: i32) -> [u64; 5] {
+    /// `bpf_map_lookup_elem`
+    const MAP_LOOKUP_ELEMENT: i32 = 1;
+    let [load_low, load_high] = load_map(1, map);
+    [
+        load_low,
+        load_high,
+        instruction(code::MOVE_REGISTER, 2, 10, 0, 0),
+        instruction(code::ADD, 2, 0, 0, key),
+        instruction(code::CALL, 0, 0, 0, MAP_LOOKUP_ELEMENT),
+    ]
+}
+
 /// Encodes the pair of instructions that loads the address of a map's one element into a register.
 pub(crate) fn load_element(destination: u8, map: c_int) -> [u64; 2] {
     // Source register 2 (BPF_PSEUDO_MAP_VALUE) marks the immediate as a descriptor, whose element is meant.

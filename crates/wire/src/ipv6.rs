@@ -88,8 +88,9 @@ impl<T: AsRef<[u8]>> Packet<T> {
     /// an unfragmented packet or a first fragment), and the present bytes of the payload. Stops at a truncated header.
     pub fn transport(&self) -> (u8, usize, &[u8]) {
         let (mut next, mut rest, mut offset) = (self.next_header(), self.payload(), 0);
-        // Hop-by-hop options, routing, fragment, destination options (RFC 8200, 4).
-        while let (0 | 43 | 44 | 60, [following, words, third, fourth, ..]) = (next, rest) {
+        while is_extension(next)
+            && let [following, words, third, fourth, ..] = rest
+        {
             let len = if next == 44 { 8 } else { (usize::from(*words) + 1) * 8 };
             if next == 44 {
                 offset = usize::from(u16::from_be_bytes([*third, *fourth]) & 0xfff8);
@@ -102,6 +103,12 @@ impl<T: AsRef<[u8]>> Packet<T> {
         }
         (next, offset, rest)
     }
+}
+
+/// Whether a next header is an extension header that another header follows: hop-by-hop options, routing, fragment or
+/// destination options (RFC 8200, 4).
+pub fn is_extension(next_header: u8) -> bool {
+    matches!(next_header, 0 | 43 | 44 | 60)
 }
 
 /// A header without extensions.

@@ -5,7 +5,7 @@
 
 use super::scratch::ScratchWord;
 use super::{Emitter, HandOverReason, R0, R2, R3, SCRATCH};
-use crate::asm::{AccessSize, Alu, Cond, Instruction, Label, MapRef};
+use crate::asm::{AccessSize, Alu, Cond, Instruction, MapRef};
 
 /// Number of times that a packet looks at a lock, with a pause between two of them. That takes half a microsecond,
 /// longer than another packet has the lock for a few registers. One that searches rules behind its section may have it
@@ -18,15 +18,12 @@ impl Emitter<'_> {
     /// Takes the lock, unless the packet has it. Hands over if others have it for long.
     pub(super) fn take_lock(&mut self) {
         let lock = self.layout.atomic_lock.expect("a program with sections has a lock");
-        let [none, end] = [(); 2].map(|()| self.code.label());
+        let end = self.code.label();
         self.load_word(R0, ScratchWord::HAS_LOCK);
         self.jump_if(Cond::Ne, R0, 0, end);
         self.push(Instruction::LoadAddress(R2, MapRef::Region, lock));
-        self.try_lock(0, none);
+        self.lock(0, HandOverReason::Atomic);
         self.store_imm(ScratchWord::HAS_LOCK, 1);
-        self.jump(end);
-        self.bind(none);
-        self.hand_over(HandOverReason::Atomic);
         self.bind(end);
     }
 
@@ -42,8 +39,8 @@ impl Emitter<'_> {
         self.bind(end);
     }
 
-    /// Takes a lock, the word at an offset from r2. Jumps if others have it for long. Overwrites r0 and r3.
-    pub(super) fn try_lock(&mut self, offset: i16, none: Label) {
+    /// Takes a lock, the word at an offset from r2. Hands over if others have it for long. Overwrites r0 and r3.
+    pub(super) fn lock(&mut self, offset: i16, reason: HandOverReason) {
         let [look, again, end] = [(); 3].map(|()| self.code.label());
         self.alu(Alu::Mov, R3, ATTEMPTS);
         self.bind(look);
@@ -54,7 +51,7 @@ impl Emitter<'_> {
         self.jump_if(Cond::Eq, R0, 0, end);
         self.bind(again);
         self.alu(Alu::Sub, R3, 1);
-        self.jump_if(Cond::Eq, R3, 0, none);
+        self.hand_over_if(Cond::Eq, R3, 0, reason);
         self.pause();
         self.jump(look);
         self.bind(end);

@@ -126,7 +126,7 @@ impl Emitter<'_> {
         }
         self.load_cell_address(cells, R1);
         self.jump_unless_used(generation, green);
-        self.take_cell();
+        self.lock(at(meter_word::LOCK), HandOverReason::Meter);
         self.load_word(R1, number);
         self.store_word(cell, R1);
         self.jump_unless_used(generation, released);
@@ -154,7 +154,7 @@ impl Emitter<'_> {
         // The configuration was removed before the packet had the lock.
         self.bind(released);
         self.store_imm(cell, 0);
-        self.release_cell();
+        self.unlock(at(meter_word::LOCK));
         self.bind(green);
         self.alu(Alu::Mov, R1, Colour::Green as i32);
         self.bind(end);
@@ -209,21 +209,6 @@ impl Emitter<'_> {
         self.store_word(to, R3);
     }
 
-    /// Takes the lock of the meter at r2, or hands over.
-    fn take_cell(&mut self) {
-        let [none, end] = [(); 2].map(|()| self.code.label());
-        self.try_lock(at(meter_word::LOCK), none);
-        self.jump(end);
-        self.bind(none);
-        self.hand_over(HandOverReason::Meter);
-        self.bind(end);
-    }
-
-    /// Releases the lock of the meter at r2.
-    fn release_cell(&mut self) {
-        self.unlock(at(meter_word::LOCK));
-    }
-
     /// Emits the new states of the meters that the packet has executed, and releases them.
     pub(super) fn write_meters(&mut self) {
         for number in 0..self.meter_sites.len() {
@@ -258,7 +243,7 @@ impl Emitter<'_> {
         self.load_cell_address(cells, R1);
         last(self);
         self.store_imm(cell, 0);
-        self.release_cell();
+        self.unlock(at(meter_word::LOCK));
         self.bind(is_none);
     }
 

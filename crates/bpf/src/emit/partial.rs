@@ -4,7 +4,7 @@
 //! The checksum field of such a packet holds the sum of the pseudo-header. A complete packet has this value by chance,
 //! once in 65,536; then its checksum is right as well, and it is left alone. The program sees the completed packet, and
 //! so does the switch if the packet is handed over. The code here overwrites r0 to r4, and words of scratch memory that
-//! are set behind it.
+//! are set later.
 
 use super::scratch::ScratchWord;
 use super::{Emitter, PACKET, R0, R1, R2, R3, R4, network};
@@ -24,10 +24,10 @@ const UDP: i32 = 17;
 const TCP_FIELD: i16 = 16;
 const UDP_FIELD: i16 = 6;
 
-/// Bits of [`START`]. The header begins at 82 bytes at most, with options and two tags; 68 less 14.
+/// Bits that [`START`] can have: at most 68, as the header begins at byte 82 at most, behind options and two tags.
 const MAX_START: i32 = 0xff;
 
-/// The number of bytes of the transport header and its payload, and then the place of the last ones.
+/// The number of bytes of the transport header and its payload; then the offset of the last of them, less 14.
 const SEGMENT: ScratchWord = ScratchWord::LENGTH;
 /// The offset of the transport header, less 14.
 const START: ScratchWord = ScratchWord::CURSOR;

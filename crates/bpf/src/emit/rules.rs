@@ -19,9 +19,10 @@ impl Emitter<'_> {
         record: ScratchWord,
     ) {
         let keys = matched_keys(&self.program.tables[table]);
-        for (element, word) in keys.iter().zip(key).filter(|(element, _)| sign_mask(element) != 0) {
+        let masks = keys.into_iter().map(|element| sign_mask(element.into()));
+        for (mask, word) in masks.zip(key).filter(|(mask, _)| *mask != 0) {
             self.load_word(R1, *word);
-            self.number(R2, sign_mask(element));
+            self.number(R2, mask);
             self.alu(Alu::Xor, R1, R2);
             self.store_word(*word, R1);
         }

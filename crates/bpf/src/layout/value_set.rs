@@ -1,10 +1,10 @@
 //! Lays out value sets: the number of members, and for each one a pair of words for each element, as in a rule.
 
-use ir::{Expr, Key, MatchKind, Program, ValueSet, ValueSetId};
+use engine::tables::KeyShape;
+use ir::{MatchKind, ValueSet};
 use tables::flat::RuleElement;
 
 use super::{Allocator, Unsupported, rule_elements};
-use crate::usage::Usage;
 
 /// Maximum number of members. A set with more has the number [`TOO_MANY`], and its packets are handed over.
 pub(crate) const MAX_MEMBERS: usize = 64;
@@ -21,32 +21,18 @@ pub(crate) struct FlatSet {
 }
 
 /// Returns the fields of a set as elements of a key.
-pub(crate) fn set_keys(set: &ValueSet) -> Vec<Key> {
-    let key = |(name, width, kind): &(String, u32, MatchKind)| Key {
-        name: name.clone(),
-        expr: Expr::PacketLength,
-        width: *width,
-        kind: *kind,
-        signed: false,
-        annotations: Vec::new(),
-    };
-    set.fields.iter().map(key).collect()
+pub(crate) fn set_keys(set: &ValueSet) -> Vec<KeyShape> {
+    set.fields.iter().map(|(_, width, kind)| KeyShape { width: *width, kind: *kind, signed: false }).collect()
 }
 
 impl FlatSet {
-    /// Lays out a set that a parser matches; `None` if it has ranges of more than 64 bits.
-    pub(super) fn new(
-        program: &Program,
-        usage: &Usage,
-        id: ValueSetId,
-        bytes: &mut Allocator,
-    ) -> Result<Option<FlatSet>, Unsupported> {
-        let keys = set_keys(&program.value_sets[id]);
-        let is_wide = |key: &Key| key.width > 64 && key.kind == MatchKind::Range;
-        if !usage.value_sets.contains(&id) || keys.iter().any(is_wide) {
+    /// Lays out a set; `None` if it has ranges of more than 64 bits.
+    pub(super) fn new(set: &ValueSet, bytes: &mut Allocator) -> Result<Option<FlatSet>, Unsupported> {
+        let keys = set_keys(set);
+        if keys.iter().any(|key| key.width > 64 && key.kind == MatchKind::Range) {
             return Ok(None);
         }
-        let elements = rule_elements(&keys.iter().collect::<Vec<_>>());
+        let elements = rule_elements(keys);
         let first = bytes.take(1 + (MAX_MEMBERS * elements.len() * 2) as u64)?;
         Ok(Some(FlatSet { first, elements }))
     }

@@ -58,7 +58,7 @@ fn split_entry(entry: &Entry, table: &Table) -> Entry {
     let matched = table.keys.iter().filter(|key| key.kind != MatchKind::Selector);
     let keys = matched.zip(&entry.keys).flat_map(|(key, value)| {
         if is_split(key) {
-            pieces(key.width).map(|piece| split_value(value, key, piece)).collect()
+            pieces(key.width).map(|piece| split_value(value, key.width, piece)).collect()
         } else {
             vec![value.clone()]
         }
@@ -67,14 +67,14 @@ fn split_entry(entry: &Entry, table: &Table) -> Entry {
 }
 
 /// Returns what a piece of a key must match.
-pub(crate) fn split_value(value: &KeyValue, key: &Key, piece: WordPiece) -> KeyValue {
+pub(crate) fn split_value(value: &KeyValue, width: u32, piece: WordPiece) -> KeyValue {
     match value {
-        _ if piece.width == key.width => value.clone(),
+        _ if piece.width == width => value.clone(),
         KeyValue::Any | KeyValue::Range(..) => KeyValue::Any,
         KeyValue::Exact(value) => KeyValue::Exact(piece.of(value)),
         KeyValue::Ternary(value, mask) => KeyValue::Ternary(piece.of(value), piece.of(mask)),
         KeyValue::Lpm(value, length) => {
-            let before = key.width - piece.low - piece.width;
+            let before = width - piece.low - piece.width;
             KeyValue::Lpm(piece.of(value), length.saturating_sub(before).min(piece.width))
         }
     }

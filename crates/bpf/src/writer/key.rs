@@ -1,7 +1,8 @@
 //! Translates the keys of entries to the words of a search.
 
 use engine::TableEntry;
-use ir::{Key, KeyValue, MatchKind, Table};
+use engine::tables::KeyShape;
+use ir::{KeyValue, MatchKind, Table};
 use tables::flat::FlatRule;
 
 use crate::layout::{FlatTable, TableSearch, matched_keys, sign_mask};
@@ -32,7 +33,8 @@ pub(super) fn key(layout: &FlatTable, table: &Table, entry: &TableEntry) -> Opti
         }
         (TableSearch::Rules(_), keys) => {
             let length = |value: &KeyValue| if let KeyValue::Lpm(_, length) = value { *length } else { 0 };
-            let pairs = matched_keys(table).into_iter().zip(keys).flat_map(|(key, value)| pairs(key, value)).collect();
+            let pairs = matched_keys(table).into_iter().zip(keys);
+            let pairs = pairs.flat_map(|(key, value)| self::pairs(key.into(), value)).collect();
             Some(WrittenKey::Rule(FlatRule { rank: (entry.priority, keys.iter().map(length).sum()), pairs }))
         }
         _ => None,
@@ -40,12 +42,12 @@ pub(super) fn key(layout: &FlatTable, table: &Table, entry: &TableEntry) -> Opti
 }
 
 /// Returns the pairs of a rule that match what a value matches, one for each piece of the key.
-pub(super) fn pairs(key: &Key, value: &KeyValue) -> impl Iterator<Item = [u64; 2]> {
-    pieces(key.width).map(move |piece| pair(key, &split_value(value, key, piece), piece.width))
+pub(super) fn pairs(key: KeyShape, value: &KeyValue) -> impl Iterator<Item = [u64; 2]> {
+    pieces(key.width).map(move |piece| pair(key, &split_value(value, key.width, piece), piece.width))
 }
 
 /// Returns the pair for a piece of a key of `width` bits.
-fn pair(key: &Key, value: &KeyValue, width: u32) -> [u64; 2] {
+fn pair(key: KeyShape, value: &KeyValue, width: u32) -> [u64; 2] {
     let all = u64::MAX.checked_shr(64 - width).unwrap_or(0);
     match (key.kind, value) {
         (MatchKind::Range, KeyValue::Range(low, high)) => {

@@ -20,6 +20,7 @@ pub(super) fn write_set(
     store(region, first, count);
     let keys = set_keys(set);
     let members = members.iter().take(MAX_MEMBERS);
-    let words = members.flat_map(|member| keys.iter().zip(member).flat_map(|(key, value)| pairs(key, value)).flatten());
+    let words =
+        members.flat_map(|member| keys.iter().zip(member).flat_map(|(key, value)| pairs(*key, value)).flatten());
     (first + 1..).zip(words).for_each(|(at, word)| store(region, at, word));
 }

@@ -1,11 +1,10 @@
 //! `@atomic` sections: one packet at a time is in a section, in the kernel and in the switch.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Barrier};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bits::Bits;
 use bpf::asm::MapRef;
-use bpf::machine::{self, Environment};
 use bpf::{HandOverReason, RegionCounts};
 use ir::{Program, RegisterId};
 use rng::SplitMix64;
@@ -152,33 +151,12 @@ fn no_count_of_several_processors_and_the_switch_is_lost() {
     let program = plain();
     let rig = Rig::new(&program, |_, _| ());
     let (region, layout) = (&rig.region, &rig.compiled.layout);
-    let code = &rig.compiled.encode(&rig::links(0), true).expect("code");
     let mut switch = switch(&program, layout, region);
-    let (start, is_over) = (&Barrier::new(3), &AtomicBool::new(false));
-    let (fast, slow) = std::thread::scope(|scope| {
-        let run = |cpu| {
-            scope.spawn(move || {
-                start.wait();
-                let mut fast = 0;
-                while !is_over.load(Ordering::Relaxed) {
-                    let mut data = packet(0, 2);
-                    let environment =
-                        Environment { links: rig::links(0), region, devices: 64, sockets: 2, cpu, time_ns: 0 };
-                    let outcome = machine::run(code, &mut data, environment).expect("no fault");
-                    fast += u64::from(matches!(outcome.redirect, Some((MapRef::Devices, _))));
-                    bpf::finish_hand_overs(layout, region);
-                }
-                fast
-            })
-        };
-        let threads = [run(0), run(2)];
-        start.wait();
-        let slow = 20_000;
+    let slow = 20_000;
+    let fast = rig::run_while(&rig, &packet(0, 2), 0, || {
         for _ in 0..slow {
             switch.step(Time::from_us(1), &mut vec![Frame::new(0, packet(0, 2))], &mut Vec::new());
         }
-        is_over.store(true, Ordering::Relaxed);
-        (threads.map(|thread| thread.join().expect("no panic")).iter().sum::<u64>(), slow)
     });
     assert!(fast > 1000, "{fast} packets beside those of the switch");
     assert_eq!([cell(&rig, 0), cell(&rig, 2)], [fast + slow; 2]);
@@ -196,20 +174,7 @@ fn no_count_of_several_processors_in_the_kernel_is_lost() {
         Err(error) => return testing::skip(&format!("needs root: {error}")),
     };
     let layout = &rig.compiled.layout;
-    let start = Barrier::new(2);
-    let run = |port: u32| {
-        for _ in 0..ROUNDS {
-            // Both begin at once.
-            start.wait();
-            kernel.run_repeatedly(port, &packet(0, 2), 2000);
-            bpf::finish_hand_overs(layout, kernel.region());
-        }
-    };
-    std::thread::scope(|scope| {
-        for port in [0, 1] {
-            scope.spawn(move || run(port));
-        }
-    });
+    kernel.run_on_two_ports(&rig, &packet(0, 2), ROUNDS);
     let counts = RegionCounts::new(layout, kernel.region());
     let fast = counts.sent(1).packets;
     let (_, first) = layout.registers().next().expect("a register");

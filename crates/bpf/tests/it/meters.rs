@@ -1,11 +1,10 @@
 //! Meters: the kernel and the switch execute the same ones, each packet once.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Barrier};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bits::Bits;
 use bpf::asm::MapRef;
-use bpf::machine::{self, Environment};
 use bpf::{HandOverReason, PortState, RegionCounts};
 use engine::{MeterConfig, Objects, TableEntry};
 use ir::{CounterId, KeyValue, Program, TableId};
@@ -255,44 +254,17 @@ fn tokens_are_spent_once_by_several_processors_and_the_switch() {
     let program = program();
     let rig = Rig::new(&program, metered_once);
     let (region, layout) = (&rig.region, &rig.compiled.layout);
-    let code = &rig.compiled.encode(&rig::links(0), true).expect("code");
     let config = Config { executor: Executor::Interpreter, cpu_port: None, ..Config::with_ports(PORTS) };
     let mut switch = Switch::new(program.clone(), config).expect("a switch");
-    add_flows(&program, switch.objects_mut());
+    metered_once(&program, switch.objects_mut());
     for (meter, first) in layout.meters() {
-        // The region has the configuration, and the switch has none.
-        let words: Arc<Vec<AtomicU64>> = Arc::clone(region);
-        let kept: Vec<u64> = words[first..].iter().take(8 * 14).map(|word| word.load(Ordering::Relaxed)).collect();
-        assert!(switch.objects_mut().share_meter(meter, Arc::<Vec<AtomicU64>>::clone(&words), first));
-        assert!(!switch.objects_mut().share_meter(meter, Arc::<Vec<AtomicU64>>::clone(&words), first));
-        for (word, value) in words[first..].iter().zip(kept) {
-            word.store(value, Ordering::Relaxed);
-        }
+        assert!(switch.objects_mut().share_meter(meter, Arc::<Vec<AtomicU64>>::clone(region), first));
+        assert!(!switch.objects_mut().share_meter(meter, Arc::<Vec<AtomicU64>>::clone(region), first));
     }
-    let (start, is_over) = (&Barrier::new(3), &AtomicBool::new(false));
-    let fast = std::thread::scope(|scope| {
-        let run = |cpu| {
-            scope.spawn(move || {
-                start.wait();
-                let mut fast = 0;
-                while !is_over.load(Ordering::Relaxed) {
-                    let mut data = packet(0, 1, 2, 64);
-                    let environment =
-                        Environment { links: rig::links(0), region, devices: 64, sockets: 2, cpu, time_ns: 1 << 40 };
-                    let outcome = machine::run(code, &mut data, environment).expect("no fault");
-                    fast += u64::from(matches!(outcome.redirect, Some((MapRef::Devices, _))));
-                    bpf::finish_hand_overs(layout, region);
-                }
-                fast
-            })
-        };
-        let threads = [run(0), run(2)];
-        start.wait();
+    let fast = rig::run_while(&rig, &packet(0, 1, 2, 64), 1 << 40, || {
         for _ in 0..2 * (GREEN + YELLOW) {
             switch.step(Time::from_us(1), &mut vec![Frame::new(0, packet(0, 1, 2, 64))], &mut Vec::new());
         }
-        is_over.store(true, Ordering::Relaxed);
-        threads.map(|thread| thread.join().expect("no panic")).iter().sum::<u64>()
     });
     let counts = RegionCounts::new(layout, region);
     let [green, yellow, red] = [0, 1, 2].map(|colour| {
@@ -312,20 +284,7 @@ fn tokens_are_spent_once_in_the_kernel() {
     };
     kernel.set_clock_origin(&rig, 1);
     let layout = &rig.compiled.layout;
-    let start = Barrier::new(2);
-    let run = |port: u32| {
-        for _ in 0..100 {
-            // Both begin at once.
-            start.wait();
-            kernel.run_repeatedly(port, &packet(0, 1, 2, 64), 2000);
-            bpf::finish_hand_overs(layout, kernel.region());
-        }
-    };
-    std::thread::scope(|scope| {
-        for port in [0, 1] {
-            scope.spawn(move || run(port));
-        }
-    });
+    kernel.run_on_two_ports(&rig, &packet(0, 1, 2, 64), 100);
     let counts = RegionCounts::new(layout, kernel.region());
     let fast = counts.sent(1).packets;
     let seen = [0, 1, 2].map(|colour| counts.counter(colours(&rig.program), colour).expect("an element").packets);

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Barrier};
 
 use bpf::asm::{Links, MapRef};
 use bpf::machine::{self, Environment, MachineFault, RunOutcome};
@@ -101,6 +101,33 @@ pub struct Rig {
 pub fn wait_for_packet(waited: u64) -> bool {
     std::thread::yield_now();
     waited < 1000
+}
+
+/// Runs a packet on two processors of the machine, again and again, until `beside` has ended. Returns the number of
+/// runs that ended with a redirect to a device.
+pub fn run_while(rig: &Rig, data: &[u8], time_ns: u64, beside: impl FnOnce()) -> u64 {
+    let code = rig.compiled.encode(&links(0), true).expect("code");
+    let (region, layout) = (&rig.region, &rig.compiled.layout);
+    let (start, is_over) = (Barrier::new(3), AtomicBool::new(false));
+    let run = |cpu| {
+        start.wait();
+        let mut fast = 0;
+        while !is_over.load(Ordering::Relaxed) {
+            let environment = Environment { links: links(0), region, devices: 64, sockets: SOCKETS, cpu, time_ns };
+            let outcome = machine::run(&code, &mut data.to_vec(), environment).expect("no fault");
+            fast += u64::from(matches!(outcome.redirect, Some((MapRef::Devices, _))));
+            bpf::finish_hand_overs(layout, region);
+        }
+        fast
+    };
+    std::thread::scope(|scope| {
+        let run = &run;
+        let threads = [0, 2].map(|cpu| scope.spawn(move || run(cpu)));
+        start.wait();
+        beside();
+        is_over.store(true, Ordering::Relaxed);
+        threads.map(|thread| thread.join().expect("no panic")).iter().sum()
+    })
 }
 
 /// Returns the links with which the code of a port is encoded for the machine.

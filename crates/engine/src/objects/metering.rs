@@ -1,7 +1,5 @@
 //! Executes meters that several workers share.
 
-use std::fmt;
-use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed, Ordering::Release};
 use std::sync::{MutexGuard, OnceLock, PoisonError, RwLock};
 
@@ -10,7 +8,7 @@ use ir::Unit;
 use super::exclusive;
 use super::meter::{WORDS, fill_times};
 use super::paged::Paged;
-use super::register_words::SharedWords;
+use super::register_words::{PlacedWords, SharedWords};
 use super::shared::Locks;
 use super::{Colour, EntryError, Meter, MeterConfig};
 
@@ -54,6 +52,12 @@ pub mod meter_word {
 /// A meter as words.
 type MeterCell = [AtomicU64; meter_word::COUNT];
 
+/// Returns the cells in a range of shared words.
+fn cells(placed: &PlacedWords) -> &[MeterCell] {
+    let (cells, []) = placed.all().as_chunks() else { unreachable!("whole cells") };
+    cells
+}
+
 /// Loads the meter of a cell.
 fn load(cell: &MeterCell) -> Meter {
     Meter::from_words(std::array::from_fn(|at| cell[meter_word::FLAGS + at].load(Relaxed)))
@@ -74,25 +78,6 @@ fn store(cell: &MeterCell, round: u64, meter: &Meter) {
         word.store(value, Relaxed);
     }
     cell[meter_word::ROUND].store(round, Relaxed);
-}
-
-/// A range of shared words that has the cells of an array.
-struct PlacedCells {
-    words: SharedWords,
-    range: Range<usize>,
-}
-
-impl PlacedCells {
-    fn all(&self) -> &[MeterCell] {
-        let (cells, []) = (*self.words).as_ref()[self.range.clone()].as_chunks() else { unreachable!("whole cells") };
-        cells
-    }
-}
-
-impl fmt::Debug for PlacedCells {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("PlacedCells").field(&self.range).finish()
-    }
 }
 
 /// Holds a cell until it is dropped.
@@ -119,7 +104,7 @@ pub(crate) struct MeterArray {
     unit: Unit,
     own: Paged<MeterCell>,
     /// Set once, and then used instead of `own`.
-    shared: OnceLock<PlacedCells>,
+    shared: OnceLock<PlacedWords>,
     /// Number of times all meters were configured at once, and the latest such configuration.
     fills: AtomicU64,
     filled: RwLock<Option<MeterConfig>>,
@@ -134,9 +119,9 @@ impl MeterArray {
 
     /// Moves the meters with indices below `count` to shared memory. Returns false if they lie in shared memory.
     pub(crate) fn share(&self, words: SharedWords, first: usize, count: usize) -> bool {
-        let placed = PlacedCells { words, range: first..first + count * meter_word::COUNT };
+        let placed = PlacedWords { words, range: first..first + count * meter_word::COUNT };
         let (fills, fresh) = (self.fills.load(Relaxed), self.fresh());
-        for (index, cell) in (0..).zip(placed.all()) {
+        for (index, cell) in (0..).zip(cells(&placed)) {
             let own = self.own.get(index).map(|own| (own[meter_word::ROUND].load(Relaxed), load(own)));
             // Direct meters are never filled.
             let own = own.filter(|(round, _)| fills == 0 || *round == fills);
@@ -146,22 +131,24 @@ impl MeterArray {
         self.shared.set(placed).is_ok()
     }
 
-    /// Returns a cell, if it has memory.
-    fn get(&self, index: u64) -> Option<&MeterCell> {
-        let shared = self.shared.get().and_then(|shared| shared.all().get(index as usize));
-        shared.or_else(|| self.own.get(index))
+    /// Returns the cells in shared memory.
+    fn shared(&self) -> &[MeterCell] {
+        self.shared.get().map_or(&[], cells)
     }
 
-    /// Returns a cell for writing. Those behind the shared ones lie in memory of the switch.
+    /// Returns a cell, if it has memory. Those behind the shared ones lie in memory of the switch.
+    fn get(&self, index: u64) -> Option<&MeterCell> {
+        self.shared().get(index as usize).or_else(|| self.own.get(index))
+    }
+
+    /// Returns a cell for writing.
     fn at(&self, index: u64) -> &MeterCell {
-        let shared = self.shared.get().and_then(|shared| shared.all().get(index as usize));
-        shared.unwrap_or_else(|| self.own.at(index))
+        self.shared().get(index as usize).unwrap_or_else(|| self.own.at(index))
     }
 
     /// Waits until nobody else uses a cell.
     fn hold<'c>(&'c self, cell: &'c MeterCell, index: u64, several: bool) -> Held<'c> {
-        let is_shared = self.shared.get().is_some_and(|shared| (index as usize) < shared.all().len());
-        if !is_shared {
+        if index as usize >= self.shared().len() {
             return Held::Own { _guard: self.locks.hold(several, index) };
         }
         let lock = &cell[meter_word::LOCK];
@@ -244,7 +231,7 @@ impl MeterArray {
         drop(filled);
         // Those who share the cells do not know of fills.
         let fresh = self.fresh();
-        for (index, cell) in (0..).zip(self.shared.get().map_or(&[][..], PlacedCells::all)) {
+        for (index, cell) in (0..).zip(self.shared()) {
             let _held = self.hold(cell, index, true);
             store(cell, fills, &fresh);
         }

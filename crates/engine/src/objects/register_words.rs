@@ -19,13 +19,13 @@ pub(super) struct RegisterWords {
 }
 
 /// A range of shared words.
-struct PlacedWords {
-    words: SharedWords,
-    range: Range<usize>,
+pub(super) struct PlacedWords {
+    pub words: SharedWords,
+    pub range: Range<usize>,
 }
 
 impl PlacedWords {
-    fn all(&self) -> &[AtomicU64] {
+    pub fn all(&self) -> &[AtomicU64] {
         &(*self.words).as_ref()[self.range.clone()]
     }
 }

@@ -115,8 +115,7 @@ impl TableState {
     /// Creates the state of a table. `notes_uses` is true if its entries are rows that age.
     pub(crate) fn new(table: &ir::Table, params: &PrimaryMap<ActionId, Vec<u32>>, notes_uses: bool) -> Self {
         let matched = table.keys.iter().filter(|key| key.kind != MatchKind::Selector);
-        let shape = |key: &ir::Key| KeyShape { width: key.width, kind: key.kind, signed: key.signed };
-        let keys: Vec<_> = matched.map(shape).collect();
+        let keys: Vec<_> = matched.map(KeyShape::from).collect();
         let (index, args) = table.default_action.clone();
         let default = ActionCall { action: table.actions[index as usize].action, args };
         let widths: Vec<&[u32]> = table.actions.iter().map(|action| params[action.action].as_slice()).collect();

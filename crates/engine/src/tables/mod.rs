@@ -112,6 +112,12 @@ pub struct KeyShape {
     pub signed: bool,
 }
 
+impl From<&ir::Key> for KeyShape {
+    fn from(key: &ir::Key) -> KeyShape {
+        KeyShape { width: key.width, kind: key.kind, signed: key.signed }
+    }
+}
+
 /// Creates the backend for a key.
 pub(crate) fn backend_for(shape: &[KeyShape]) -> Box<dyn Backend> {
     let lpm = shape.iter().filter(|key| key.kind == MatchKind::Lpm).count();

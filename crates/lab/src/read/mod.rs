@@ -11,7 +11,7 @@ mod tutorial;
 use diagnostics::{Diagnostic, Diagnostics, FileId, Span};
 
 pub use check::check;
-pub(crate) use toml::UNLIMITED;
+pub use toml::UNLIMITED;
 
 use crate::Topology;
 

@@ -68,7 +68,7 @@ const ROUTER: &str = "builtin:router";
 const SHORTEST_PATHS: &str = "shortest-paths";
 
 /// The rate in a file of a link without serialisation time.
-pub(crate) const UNLIMITED: &str = "unlimited";
+pub const UNLIMITED: &str = "unlimited";
 
 /// The settings that enable tiny packet programs.
 const TPP_ON: &str = "tpp = \"read\", \"write\" or \"write-registers\"";

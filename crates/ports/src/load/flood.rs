@@ -8,10 +8,9 @@ use std::ffi::c_int;
 use std::os::fd::{AsFd, OwnedFd};
 
 use crate::PortError;
-use crate::bpf::{self, MapKind, code, instruction, load_map};
+use crate::bpf::{self, MapKind, code, instruction, look_up};
 use crate::interface::Interface;
 
-const MAP_LOOKUP_ELEMENT: i32 = 1;
 const REDIRECT: i32 = 23;
 /// `XDP_DROP`
 const DROP: i32 = 1;
@@ -272,16 +271,8 @@ fn mixing(mix: &FrameMix) -> [u64; 7] {
 
 /// Generates code that loads the address of a map's element into r0, or 0.
 fn element(map: &OwnedFd, index: i32) -> Vec<u64> {
-    let [load_low, load_high] = load_map(1, map.as_fd());
-    vec![
-        instruction(code::MOVE, 1, 0, 0, index),
-        instruction(code::STORE_U32, 10, 1, -4, 0),
-        instruction(code::MOVE_REGISTER, 2, 10, 0, 0),
-        instruction(code::ADD, 2, 0, 0, -4),
-        load_low,
-        load_high,
-        instruction(code::CALL, 0, 0, 0, MAP_LOOKUP_ELEMENT),
-    ]
+    let key = [instruction(code::MOVE, 1, 0, 0, index), instruction(code::STORE_U32, 10, 1, -4, 0)];
+    [&key[..], &look_up(map.as_fd(), -4)].concat()
 }
 
 /// Generates code that permutes the numbers of this many bits, in r7. Each step is a bijection: the multiplier is odd,

@@ -10,9 +10,8 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use crate::KernelProgram;
-use crate::bpf::{self, BytesMap, code, instruction, load_map};
+use crate::bpf::{self, BytesMap, code, instruction, look_up};
 
-const MAP_LOOKUP_ELEMENT: i32 = 1;
 const DROP: i32 = 1;
 const PASS: i32 = 2;
 const MULTIPLIER: i32 = 10_368_889;
@@ -29,7 +28,7 @@ pub enum LookupMap {
 /// A program that looks a key up in a map of the kernel at each run, as a baseline for other tables.
 pub struct MapLookups {
     program: KernelProgram,
-    /// Kept as the programs use it.
+    /// Kept open, as the program uses them.
     _maps: Maps,
 }
 
@@ -120,16 +119,11 @@ fn program(maps: &Maps, bits: u32) -> Vec<u64> {
 
 /// Generates code that looks up the key at `r10 - 8`: r0 becomes the address of its value. Without one, the frame is
 /// passed.
-fn lookup(map: BorrowedFd<'_>) -> [u64; 8] {
-    let [load_low, load_high] = load_map(1, map);
-    [
-        load_low,
-        load_high,
-        instruction(code::MOVE_REGISTER, 2, 10, 0, 0),
-        instruction(code::ADD, 2, 0, 0, -8),
-        instruction(code::CALL, 0, 0, 0, MAP_LOOKUP_ELEMENT),
+fn lookup(map: BorrowedFd<'_>) -> Vec<u64> {
+    let end = [
         instruction(code::JUMP_NOT_EQUAL, 0, 0, 2, 0),
         instruction(code::MOVE, 0, 0, 0, PASS),
         instruction(code::EXIT, 0, 0, 0, 0),
-    ]
+    ];
+    [&look_up(map, -8)[..], &end].concat()
 }

@@ -10,9 +10,8 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use super::xdp_redirect::{DROP as XDP_DROP, attach, failed, index_of};
 use crate::PortError;
-use crate::bpf::{self, MapKind, StackSide, code, instruction, load_map};
+use crate::bpf::{self, MapKind, StackSide, code, instruction, look_up};
 
-const MAP_LOOKUP_ELEMENT: i32 = 1;
 /// `bpf_xdp_get_buff_len`
 const XDP_FRAME_LENGTH: i32 = 188;
 /// Verdict at the stack.
@@ -81,17 +80,12 @@ fn counts(interface: &str) -> Result<OwnedFd, PortError> {
 
 /// Generates the program. `length` loads the frame's length into r0; the context is in r6.
 fn program(counts: &OwnedFd, length: &[u64], drop: i32) -> Vec<u64> {
-    let [load_low, load_high] = load_map(1, counts.as_fd());
-    let lookup = [
+    let key = [
         instruction(code::MOVE_REGISTER, 6, 1, 0, 0),
         instruction(code::MOVE, 1, 0, 0, 0),
         instruction(code::STORE_U32, 10, 1, -4, 0),
-        instruction(code::MOVE_REGISTER, 2, 10, 0, 0),
-        instruction(code::ADD, 2, 0, 0, -4),
-        load_low,
-        load_high,
-        instruction(code::CALL, 0, 0, 0, MAP_LOOKUP_ELEMENT),
     ];
+    let lookup = [&key[..], &look_up(counts.as_fd(), -4)].concat();
     let count = [
         instruction(code::MOVE_REGISTER, 7, 0, 0, 0),
         instruction(code::LOAD_U64, 1, 7, 0, 0),

@@ -17,9 +17,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use super::xdp_redirect::{DROP, REDIRECT_MAP, attach, device_map, failed};
 use crate::PortError;
-use crate::bpf::{self, BytesMap, code, instruction, load_map};
+use crate::bpf::{self, BytesMap, code, instruction, load_map, look_up};
 
-const MAP_LOOKUP_ELEMENT: i32 = 1;
 /// `XDP_PASS`
 const PASS: i32 = 2;
 
@@ -206,16 +205,8 @@ fn program(tables: &RouterTables) -> Vec<u64> {
 
 /// Generates code that looks up the key at `r10 - 8`: r0 becomes the address of its value. Without one, the frame is
 /// dropped.
-fn lookup(map: BorrowedFd<'_>) -> [u64; 6] {
-    let [load_low, load_high] = load_map(1, map);
-    [
-        load_low,
-        load_high,
-        instruction(code::MOVE_REGISTER, 2, 10, 0, 0),
-        instruction(code::ADD, 2, 0, 0, -8),
-        instruction(code::CALL, 0, 0, 0, MAP_LOOKUP_ELEMENT),
-        instruction(code::JUMP_EQUAL, 0, 0, TO_DROP, 0),
-    ]
+fn lookup(map: BorrowedFd<'_>) -> Vec<u64> {
+    [&look_up(map, -8)[..], &[instruction(code::JUMP_EQUAL, 0, 0, TO_DROP, 0)]].concat()
 }
 
 /// Replaces the offsets that stand for places of the program. No other instruction has such an offset.

@@ -33,6 +33,7 @@ pub use row::{Access, IntField, Kind, Namespace, StatRow, Unit};
 pub use rows::{INT_FIELDS, ROWS};
 
 use std::fmt;
+use std::ops::Range;
 
 use diagnostics::names;
 
@@ -49,8 +50,9 @@ const MAX_ELEMENT: u32 = 0x7_ffff;
 /// First indirect addresses.
 const OF_PORT: u32 = 0x1000_0000;
 pub(crate) const OF_REGISTER: u32 = 0x2000_0000;
-/// The end of the direct addresses of registers, and of fields.
-const REGISTERS_END: u32 = 0xb000;
+/// The direct addresses of registers of the P4 program.
+pub const DIRECT_REGISTERS: Range<u16> = Namespace::Register.base()..0xb000;
+/// The end of the direct addresses of fields.
 const FIELDS_END: u32 = 0xf000;
 
 /// A register array of the P4 program.
@@ -215,7 +217,7 @@ impl MemoryMap {
         let mut free = u32::from(Namespace::Register.base());
         for register in registers {
             let end = register.size.checked_mul(2).and_then(|len| free.checked_add(len));
-            match end.filter(|end| *end <= REGISTERS_END) {
+            match end.filter(|end| *end <= u32::from(DIRECT_REGISTERS.end)) {
                 Some(end) => {
                     map.direct.push((free as u16, map.registers.len()));
                     map.registers.push((register, Some(free as u16)));
@@ -307,7 +309,7 @@ impl MemoryMap {
             let (register, _) = self.registers.get(number)?;
             return (element < register.size).then_some((number, element));
         }
-        if !(u32::from(Namespace::Register.base())..REGISTERS_END).contains(&address) {
+        if !u16::try_from(address).is_ok_and(|address| DIRECT_REGISTERS.contains(&address)) {
             return None;
         }
         let next = self.direct.partition_point(|(base, _)| u32::from(*base) <= address);

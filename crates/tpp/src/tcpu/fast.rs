@@ -392,7 +392,7 @@ impl<M: SwitchMemory, E: Errors, const WIDE: bool> ProgramRun<'_, M, E, WIDE> {
     #[inline]
     fn forget(&mut self, address: u16) {
         for (location, _) in &mut self.values[..self.value_count] {
-            if may_be_same(*location, address.into()) {
+            if may_be_same(*location, address) {
                 // An odd number matches no location.
                 *location = 1;
             }

@@ -29,7 +29,7 @@ pub use rights::{AccessRights, AddressSet};
 use wire::Malformed;
 use wire::tpp::{HEADER_LEN, WordSize};
 
-use crate::map::{Namespace, OF_REGISTER};
+use crate::map::{DIRECT_REGISTERS, OF_REGISTER};
 
 /// The first address of the program's own header fields. The TCPU answers reads of them; everyone may read them.
 pub const OWN_FIELDS: u16 = 0x4800;
@@ -96,9 +96,8 @@ pub(crate) fn own_field(header: &[u8; HEADER_LEN], number: usize) -> u32 {
 /// Whether a location that was read may be that of a direct address. A register has a second address, for indirect
 /// loads.
 #[inline]
-pub(crate) fn may_be_same(location: u32, direct: u32) -> bool {
-    const REGISTERS: std::ops::Range<u32> = Namespace::Register.base() as u32..Namespace::Queue.base() as u32;
-    location == direct || REGISTERS.contains(&direct) && location >> 28 == OF_REGISTER >> 28
+pub(crate) fn may_be_same(location: u32, direct: u16) -> bool {
+    location == direct.into() || DIRECT_REGISTERS.contains(&direct) && location >> 28 == OF_REGISTER >> 28
 }
 
 /// The largest value of a word.

@@ -341,7 +341,7 @@ impl FromStr for LinkRate {
     type Err = lab::NotAQuantity;
 
     fn from_str(text: &str) -> Result<LinkRate, lab::NotAQuantity> {
-        Ok(LinkRate(if text == "unlimited" { None } else { Some(text.parse()?) }))
+        Ok(LinkRate(if text == lab::UNLIMITED { None } else { Some(text.parse()?) }))
     }
 }
 

@@ -377,15 +377,13 @@ impl Switch {
         let length = data.len();
         let program = &mut data[place.start..place.end];
         let Some(execution) = self.execute_tiny(packet, input, program, length, leaving) else { return leaving.port };
-        // No program leaves by a port that strips them.
-        let is_payload = matches!(place.carriage, wire_format::Carriage::Standalone { .. });
-        let strips = self.tiny.as_deref().and_then(|tiny| tiny.ports.get(&input)).is_some_and(|port| port.strips);
-        let may_leave = is_payload || !strips;
-        let can_leave = may_leave && self.config.cpu_port != Some(input) && self.obstacle(input, length).is_none();
         if !execution.reflect {
             return leaving.port;
         }
-        if !can_leave {
+        // No program but a standalone one leaves by a port that strips them.
+        let strips = self.tiny.as_deref().and_then(|tiny| tiny.ports.get(&input)).is_some_and(|port| port.strips);
+        let may_leave = !strips || place.carriage != wire_format::Carriage::Transparent;
+        if !may_leave || self.config.cpu_port == Some(input) || self.obstacle(input, length).is_some() {
             // The packet continues, so its program is not done: later switches execute it or take it out.
             if let Ok(mut program) = wire_format::Packet::new_checked(&mut data[place.start..place.end]) {
                 program.clear_status(wire_format::Status::DONE);

@@ -70,11 +70,13 @@ pub fn first_datagram(frame: &[u8]) -> Option<usize> {
     (protocol == ipv4::UDP && ip.len() >= len + 4).then_some(start + len)
 }
 
-/// Returns the protocol after the extension headers of an IPv6 packet, and the offset of its header, in bytes. `None`
-/// for a later fragment.
+/// Returns the protocol after the extension headers of an IPv6 packet, and the offset of its header, in bytes, whatever
+/// length the packet claims. `None` for a later fragment.
 fn behind_extensions(ip: &[u8]) -> Option<(u8, usize)> {
     let (mut next, mut at) = (ip[6], ipv6::HEADER_LEN);
-    while let (0 | 43 | 44 | 60, Some([following, words, third, fourth])) = (next, ip.get(at..at + 4)) {
+    while ipv6::is_extension(next)
+        && let Some([following, words, third, fourth]) = ip.get(at..at + 4)
+    {
         let is_fragment = next == 44;
         if is_fragment && u16::from_be_bytes([*third, *fourth]) & 0xfff8 != 0 {
             return None;

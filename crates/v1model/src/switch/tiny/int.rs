@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use switch::{Notification, PortId, Registry, Stat};
 use tpp::int::{IntNode, IntVerdict};
 use wire::int::{Marker, NextProtocol, find};
-use wire::{ipv4, tpp as wire_format};
+use wire::{ipv4, ipv6, tpp as wire_format};
 
 use super::limit::ExecutionRate;
 use super::{EXECUTIONS_PER_SECOND, Switch, TinyPacket};
@@ -86,7 +86,7 @@ impl IntHop {
                 NextProtocol::UdpPayload { port } => is_other(port),
                 NextProtocol::Transport { protocol: ipv4::UDP } => port_at(inner, 2).is_some_and(is_other),
                 // Extension headers of IPv6 may hide a datagram.
-                NextProtocol::Transport { protocol } => !matches!(protocol, 0 | 43 | 44 | 60),
+                NextProtocol::Transport { protocol } => !ipv6::is_extension(protocol),
             })
         };
         is_marked && is_harmless() != Some(true)

@@ -3,7 +3,7 @@
 use cranelift_entity::EntityRef;
 use ir::RegisterId;
 use tpp::AccessRights;
-use tpp::map::{FieldShape, MemoryMap, Namespace, RegisterShape};
+use tpp::map::{DIRECT_REGISTERS, FieldShape, MemoryMap, RegisterShape};
 use wire::tpp::Packet;
 
 /// Returns the map of tiny packet programs for switches with this P4 program: its registers and its header fields.
@@ -48,10 +48,11 @@ impl RegisterPlaces {
 
 /// Whether a program with these rights may write registers.
 pub(super) fn writes_registers(program: &[u8], rights: &AccessRights) -> bool {
-    const REGISTERS: std::ops::Range<u16> = Namespace::Register.base()..Namespace::Queue.base();
     let writes = |instruction: wire::tpp::Instruction| {
         let address = instruction.address;
-        instruction.operation.is_write() && REGISTERS.contains(&address) && rights.writes.contains(address.into())
+        instruction.operation.is_write()
+            && DIRECT_REGISTERS.contains(&address)
+            && rights.writes.contains(address.into())
     };
     rights.writes_enabled && Packet::new_checked(program).is_ok_and(|packet| packet.instructions().any(writes))
 }
