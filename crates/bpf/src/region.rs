@@ -126,8 +126,7 @@ pub trait CountSink {
     fn sent(&mut self, _port: u32, _count: CounterValue) {}
     /// Packets among those that left by a port that were lost, as its device was gone.
     fn unsent(&mut self, _port: u32, _count: CounterValue) {}
-    /// Packets from a port that were dropped before the program ran, as the switch was behind with packets of their
-    /// flow.
+    /// Packets from a port that were dropped without effects, as the switch was behind with packets of their flow.
     fn crowded(&mut self, _port: u32, _count: CounterValue) {}
     /// Packets that ingress, or egress, dropped at a place of the program.
     fn dropped(&mut self, _is_by_egress: bool, _place: LocId, _packets: u64) {}

@@ -59,6 +59,7 @@ impl Emitter<'_> {
         self.store_fields();
         self.jump(effects);
         self.bind(effects);
+        self.drop_if_crowded();
         // r4 = the length as received, for all counts but those of the outgoing packet
         self.load_word(R4, ScratchWord::LENGTH);
         self.count_received();
@@ -77,12 +78,14 @@ impl Emitter<'_> {
         self.alu(Alu::Mov, R0, uapi::XDP_DROP);
         self.push(Instruction::Exit);
         self.bind(self.abort);
+        self.forget_crowd();
         self.release_meters();
         self.release_lock();
         self.leave_epoch();
         self.alu(Alu::Mov, R0, uapi::XDP_ABORTED);
         self.push(Instruction::Exit);
         self.bind(self.slow);
+        self.forget_crowd();
         self.release_meters();
         self.release_lock();
         self.number_hand_over();

@@ -5,9 +5,10 @@
 //! overtake. The number lies in front of the frame (`data_meta`), with a mark.
 //!
 //! A flow that is faster than the switch would never return to the kernel, as each of its packets follows another. So
-//! if a packet only follows, and the switch has [`MAX_FOLLOWED`] packets of the queue before it, the bucket is
-//! *closed*: its packets are dropped until the switch is done with the last one, as most of them would be at a full
-//! ring. Then the flow is one of the kernel again.
+//! if the switch has [`MAX_FOLLOWED`] packets of the queue before it, a packet that would follow runs all the same. If
+//! the program hands it over, it goes to the switch. If not, it only follows: it is dropped instead of its commit, and
+//! the bucket is *closed*: its packets are dropped until the switch is done with the last one, as most of them would be
+//! at a full ring. Then the flow is one of the kernel again. A flow that the program always hands over is never closed.
 //!
 //! ```text
 //! bucket: | 48..64 queue plus 1 | 47 closed | 0..47 number |
@@ -15,6 +16,7 @@
 
 use tables::flat::HASH_MULTIPLIER;
 
+use super::scratch::ScratchWord;
 use super::{CONTEXT, Emitter, PACKET, PACKET_END, PORT_RECEIVES, R0, R1, R2, R3, R4, network};
 use crate::asm::{AccessSize, Alu, Cond, Instruction, Label, MapRef, Reg};
 use crate::layout::{FLOW_BUCKETS, ORDERED_QUEUES};
@@ -52,7 +54,8 @@ impl Emitter<'_> {
         self.load_by_queue(R3, self.layout.done);
         self.jump_if(Cond::Eq, R1, R3, end);
         self.load_bucket();
-        let (is_other, is_closed) = (self.code.label(), self.code.label());
+        let (is_other, is_open) = (self.code.label(), self.code.label());
+        self.store_word(ScratchWord::BUCKET, R1);
         self.push(Instruction::Load(AccessSize::B8, R1, R2, 0));
         self.mov(R0, R1);
         self.alu(Alu::Rsh, R0, NUMBER_BITS as i32);
@@ -63,29 +66,60 @@ impl Emitter<'_> {
         self.jump_if(Cond::Le, R0, R3, is_other);
         self.alu(Alu::Rsh, R1, CLOSED_BIT as i32);
         self.alu(Alu::And, R1, 1);
-        self.jump_if(Cond::Ne, R1, 0, is_closed);
+        self.jump_if(Cond::Eq, R1, 0, is_open);
+        self.drop_follower();
+        self.bind(is_open);
         self.load_by_queue(R1, self.layout.handed);
         self.alu(Alu::Sub, R1, R3);
         self.jump_if(Cond::Lt, R1, MAX_FOLLOWED as i32, self.slow);
-        self.push(Instruction::Load(AccessSize::B8, R1, R2, 0));
-        self.number(R0, 1 << CLOSED_BIT);
-        self.alu(Alu::Or, R1, R0);
-        self.push(Instruction::Store(AccessSize::B8, R2, 0, R1));
-        self.bind(is_closed);
-        self.drop_follower();
+        self.store_imm(ScratchWord::IS_CROWDED, 1);
         self.bind(is_other);
         // The checks of the bucket must not make the paths differ.
         self.load_packet();
         self.bind(end);
     }
 
+    /// Drops a packet that the program would not hand over, but that would overtake others, and closes its bucket.
+    pub(super) fn drop_if_crowded(&mut self) {
+        let end = self.code.label();
+        self.load_word(R1, ScratchWord::IS_CROWDED);
+        self.jump_if(Cond::Eq, R1, 0, end);
+        self.forget_crowd();
+        self.release_meters();
+        self.release_lock();
+        self.load_word(R1, ScratchWord::BUCKET);
+        // The verifier does not know what the word has.
+        self.alu(Alu::And, R1, ((FLOW_BUCKETS - 1) << 3) as i32);
+        self.push(Instruction::LoadAddress(R2, MapRef::Region, self.layout.buckets));
+        self.alu(Alu::Add, R2, R1);
+        self.push(Instruction::Load(AccessSize::B8, R1, R2, 0));
+        self.number(R0, 1 << CLOSED_BIT);
+        self.alu(Alu::Or, R1, R0);
+        self.push(Instruction::Store(AccessSize::B8, R2, 0, R1));
+        self.load_word(R4, ScratchWord::LENGTH);
+        self.count_crowded();
+        self.bind(end);
+    }
+
+    /// Ends the state of a packet that may only be handed over for a reason of its own.
+    pub(super) fn forget_crowd(&mut self) {
+        self.store_imm(ScratchWord::IS_CROWDED, 0);
+    }
+
     /// Drops and counts a packet of a closed bucket.
     fn drop_follower(&mut self) {
-        self.push(Instruction::LoadPort(R1));
-        self.jump_if(Cond::Ge, R1, self.layout.options.ports as i32, self.slow);
         self.mov(R4, PACKET_END);
         self.alu(Alu::Sub, R4, PACKET);
+        self.count_crowded();
+    }
+
+    /// Counts a packet of r4 bytes as dropped behind others of its flow, and ends the run.
+    fn count_crowded(&mut self) {
+        let is_unknown = self.code.label();
+        self.push(Instruction::LoadPort(R1));
+        self.jump_if(Cond::Ge, R1, self.layout.options.ports as i32, is_unknown);
         self.add_at(R1, self.layout.crowded);
+        self.bind(is_unknown);
         self.leave_epoch();
         self.alu(Alu::Mov, R0, uapi::XDP_DROP);
         self.push(Instruction::Exit);
@@ -153,7 +187,7 @@ impl Emitter<'_> {
         self.push(Instruction::Load(AccessSize::B8, to, to, 0));
     }
 
-    /// Loads the address of the bucket of the packet's flow to r2. A flow has the same addresses of link and network;
+    /// Loads the offset of the bucket of the packet's flow in bytes to r1, and its address to r2. A flow has the same addresses of link and network;
     /// behind VLAN tags, only those of the link count. Keeps r3 and r4.
     fn load_bucket(&mut self) {
         let (end, is_ipv6) = (self.code.label(), self.code.label());

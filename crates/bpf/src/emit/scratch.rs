@@ -37,7 +37,12 @@ impl ScratchWord {
     pub const HAS_LOCK: ScratchWord = ScratchWord(10);
     /// The time of arrival in nanoseconds, if the program has meters or aging entries.
     pub const TIME_NS: ScratchWord = ScratchWord(11);
-    const FIRST: u32 = 12;
+    /// Offset of the bucket of the packet's flow in bytes, if the switch has packets of the queue.
+    pub const BUCKET: ScratchWord = ScratchWord(12);
+    /// 1 while the packet is one that may only be handed over for a reason of its own: its flow has packets that the
+    /// switch is not done with, and too many are before them.
+    pub const IS_CROWDED: ScratchWord = ScratchWord(13);
+    const FIRST: u32 = 14;
 
     /// Returns the offset in bytes.
     pub fn offset(self) -> i16 {

@@ -12,6 +12,7 @@ use switch::{Device, Frame, Time};
 use v1model::{Config, Executor, Switch};
 
 use crate::kernel::InKernel;
+use crate::order;
 use crate::rig::{self, PORTS, Rig, Way};
 
 /// The first byte of a packet chooses its way: 0 to 2 through sections, 3 around them, 4 is dropped in a section, 5
@@ -110,6 +111,20 @@ fn a_packet_that_is_handed_over_after_a_section_leaves_nothing_behind() {
         assert_eq!(lock(&rig).load(Ordering::Relaxed), 0);
     }
     rig.compare_counts();
+}
+
+#[test]
+fn a_packet_that_is_dropped_behind_its_flow_leaves_its_section() {
+    for way in [0, 1, 2, 5] {
+        let mut rig = Rig::new(&plain(), |_, _| ());
+        let data = packet(way, 1);
+        order::crowd(&rig, 1, &data);
+        assert!(order::is_dropped_without_effects(&rig, &data), "way {way}");
+        assert_eq!(lock(&rig).load(Ordering::Relaxed), 0, "way {way}");
+        assert_eq!([0, 1, 2].map(|number| cell(&rig, number)), [0; 3], "way {way}");
+        assert_ne!(rig.packet(0, &packet(way, 3)), Way::HandedOver, "another flow");
+        rig.compare_counts();
+    }
 }
 
 #[test]

@@ -13,6 +13,7 @@ use switch::{Device, Frame, Time};
 use v1model::{Config, Executor, Switch};
 
 use crate::kernel::InKernel;
+use crate::order;
 use crate::rig::{self, PORTS, Rig, Way};
 
 /// The first byte of a packet chooses its way: 0 executes a meter of each kind, 1 two of one array, 2 the same one
@@ -219,6 +220,20 @@ fn a_meter_that_another_packet_has_for_long_hands_over() {
     bpf::set_port(&rig.compiled.layout, &rig.region, 0, PortState::Slow, false);
     rig.machine(0, &mut packet(1, 4, 3, 64)).expect("no fault");
     assert_eq!(rig.region[lock].load(Ordering::Relaxed), 1, "the other one has it still");
+}
+
+#[test]
+fn a_packet_that_is_dropped_behind_its_flow_takes_no_tokens() {
+    let mut rig = Rig::new(&program(), add_flows);
+    let config = Some(MeterConfig { cir: 1, cbs: 100, pir: 1, pbs: 200 });
+    (1..5)
+        .for_each(|index| rig.change(|program, objects| configure(program, objects, index, config)).expect("it fits"));
+    let data = packet(1, 4, 3, 64);
+    let Way::Sent { port, .. } = rig.packet(0, &data) else { panic!("a flow of the kernel") };
+    order::crowd(&rig, port, &data);
+    assert!(order::is_dropped_without_effects(&rig, &data));
+    assert!(is_free(&rig));
+    assert_ne!(rig.packet(0, &packet(1, 5, 3, 64)), Way::HandedOver, "another flow has the tokens");
 }
 
 #[test]

@@ -47,7 +47,7 @@ pub struct KernelPortCount {
     pub received: CounterValue,
     /// Packets that left by the port.
     pub sent: CounterValue,
-    /// Packets that were dropped before the program ran, as the switch was behind with earlier ones of their flow.
+    /// Packets that were dropped without effects, as the switch was behind with earlier ones of their flow.
     pub crowded: CounterValue,
 }
 
