@@ -23,11 +23,11 @@
 
 mod entry_form;
 mod forwarded;
+mod membership;
 mod servers;
 mod wrapper;
 
 pub use entry_form::EntryForm;
+pub use membership::{MAX_SERVERS, MembershipError, ServerCounts, ServerState, bytes_per_server};
 pub use servers::{MemoryServerPort, SwitchAddress};
-pub use wrapper::{
-    ElasticConfig, ElasticCounts, ElasticError, ElasticSwitch, MAX_SERVERS, ServerCounts, bytes_per_server,
-};
+pub use wrapper::{ElasticConfig, ElasticCounts, ElasticError, ElasticSwitch};

@@ -1,5 +1,6 @@
 //! The connections of a switch with its memory servers, and the ports that lead there.
 
+use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
 use elastic::routes::ServerId;
@@ -35,48 +36,62 @@ pub struct MemoryServerPort {
     pub port: PortId,
 }
 
-/// The sessions with all servers, by their numbers.
+/// A session with a server, for the loans of one division.
+#[derive(Debug)]
+pub(crate) struct ServerSession {
+    port: PortId,
+    pub session: MemorySession,
+    /// READs of tables.
+    pub reads: u64,
+}
+
+/// The sessions with all servers, by the numbers under which the tables know their loans.
 #[derive(Debug)]
 pub(crate) struct ServerSessions {
     own: SwitchAddress,
-    sessions: Vec<(PortId, MemorySession)>,
+    sessions: BTreeMap<ServerId, ServerSession>,
 }
 
 impl ServerSessions {
-    /// Creates sessions, each with a connection for each table, which needs this many bytes of the server's memory.
-    pub fn new(
-        own: SwitchAddress,
-        places: &[MemoryServerPort],
-        bytes: &[Vec<u64>],
-        config: impl Fn(Ipv4Addr) -> MemorySessionConfig,
-    ) -> ServerSessions {
-        let session = |(place, bytes): (&MemoryServerPort, &Vec<u64>)| {
-            (place.port, MemorySession::new(config(place.address), bytes))
-        };
-        ServerSessions { own, sessions: places.iter().zip(bytes).map(session).collect() }
+    pub fn new(own: SwitchAddress) -> ServerSessions {
+        ServerSessions { own, sessions: BTreeMap::new() }
     }
 
-    /// Returns the session with a server.
-    ///
-    /// # Panics
-    /// If there is no such server.
-    pub fn session(&mut self, server: ServerId) -> &mut MemorySession {
-        &mut self.sessions[usize::from(server.0)].1
+    /// Begins a session with a connection for each table, which needs this many bytes of the server's memory.
+    pub fn begin(&mut self, id: ServerId, port: PortId, config: MemorySessionConfig, sizes: &[u64]) {
+        self.sessions.insert(id, ServerSession { port, session: MemorySession::new(config, sizes), reads: 0 });
     }
 
-    /// Returns all sessions.
-    pub fn iter(&self) -> impl Iterator<Item = &MemorySession> {
-        self.sessions.iter().map(|(_, session)| session)
+    /// Ends a session. Its last frames release the memory.
+    pub fn end(&mut self, id: ServerId, frames: &mut Vec<Frame>) {
+        if let Some(ServerSession { port, session, .. }) = self.sessions.remove(&id) {
+            frames.extend(session.end().into_iter().map(|data| Frame { port, data }));
+        }
     }
 
-    /// Returns all sessions, to change.
-    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut MemorySession> {
-        self.sessions.iter_mut().map(|(_, session)| session)
+    /// Returns a session, unless it has ended.
+    pub fn get(&self, id: ServerId) -> Option<&ServerSession> {
+        self.sessions.get(&id)
+    }
+
+    /// Returns a session, to change.
+    pub fn get_mut(&mut self, id: ServerId) -> Option<&mut ServerSession> {
+        self.sessions.get_mut(&id)
+    }
+
+    /// Whether there is a session with this number.
+    pub fn has(&self, id: ServerId) -> bool {
+        self.sessions.contains_key(&id)
+    }
+
+    /// Returns all sessions, to change, with their numbers.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = (ServerId, &mut MemorySession)> {
+        self.sessions.iter_mut().map(|(id, of_server)| (*id, &mut of_server.session))
     }
 
     /// Returns the time at which a session has something to do.
     pub fn next_deadline(&self) -> Option<Time> {
-        self.iter().filter_map(MemorySession::next_deadline).min()
+        self.sessions.values().filter_map(|of_server| of_server.session.next_deadline()).min()
     }
 
     /// Takes a frame that arrived on a port, if it has the form of a memory server's frame to this switch. Returns
@@ -87,8 +102,8 @@ impl ServerSessions {
         if !self.is_own(frame) {
             return false;
         }
-        for (_, session) in self.sessions.iter_mut().filter(|(of_server, _)| *of_server == port) {
-            if session.on_frame(now, frame) == Receipt::Ours {
+        for of_server in self.sessions.values_mut().filter(|of_server| of_server.port == port) {
+            if of_server.session.on_frame(now, frame) == Receipt::Ours {
                 break;
             }
         }
@@ -111,7 +126,7 @@ impl ServerSessions {
     /// Sends what may be sent now.
     pub fn transmit(&mut self, now: Time, frames: &mut Vec<Frame>) {
         let mut list = FrameList::default();
-        for (port, session) in &mut self.sessions {
+        for ServerSession { port, session, .. } in self.sessions.values_mut() {
             session.transmit(now, &mut list);
             while let Some(data) = list.pop() {
                 frames.push(Frame { port: *port, data });

@@ -1,30 +1,25 @@
 //! The wrapper: what happens around each step of the switch inside.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::net::Ipv4Addr;
 
 use elastic::admission::{CacheConfig, CacheCounts, SketchConfig};
 use elastic::cell::CellSecret;
 use elastic::lookups::{LookupCounts, LookupLimits};
 use elastic::placement::PlacementRule;
-use elastic::routes::{MemoryServer, ServerId, UnmeteredLinks, target_arcs};
+use elastic::routes::UnmeteredLinks;
 use elastic::table::{TableCounts, TableLimits};
 use elastic::{
     ElasticDrop, ElasticMutation, ElasticTable, EntryKey, LookupOutcome, LookupStart, MemoryToken, TableConfig,
     TableEffect,
 };
 use engine::{Objects, RowState, StateRow};
-use ir::Program;
-use rdma::setup::ConnectRefusal;
-use rdma::{MemorySession, MemorySessionConfig, NumberSource, RequesterConfig, RequesterCounts, SessionEvent};
+use rdma::{NumberSource, RequesterConfig, SessionEvent};
 use switch::{DropReason, Frame, PortId, RowSwitch, Time};
 use wire::roce::Mtu;
 
 use crate::entry_form::EntryForm;
+use crate::membership::{MAX_SERVERS, Membership};
 use crate::servers::{MemoryServerPort, ServerSessions, SwitchAddress};
-
-/// Maximum number of servers.
-pub const MAX_SERVERS: usize = 64;
 
 /// Most copies of a cell, which `elastic` supports.
 const MAX_REPLICAS: u32 = 4;
@@ -48,7 +43,7 @@ pub struct ElasticConfig {
     pub own: SwitchAddress,
     /// The memory servers.
     pub servers: Vec<MemoryServerPort>,
-    /// Copies of each cell, from 1 to 4, and at most one for each server.
+    /// Copies of each cell, from 1 to 4. With fewer servers there are fewer copies.
     pub replicas: u32,
     /// Maximum number of packets that wait for entries. Further ones are dropped and counted.
     pub max_parked: usize,
@@ -61,11 +56,11 @@ pub struct ElasticConfig {
 }
 
 impl ElasticConfig {
-    /// Returns the settings for these servers: two copies if there are several servers.
+    /// Returns the settings for these servers: two copies of each cell.
     pub fn new(own: SwitchAddress, servers: Vec<MemoryServerPort>) -> ElasticConfig {
         ElasticConfig {
             own,
-            replicas: servers.len().clamp(1, 2) as u32,
+            replicas: 2,
             servers,
             max_parked: 4096,
             mtu: Mtu::Mtu1024,
@@ -85,7 +80,7 @@ pub enum ElasticError {
     #[error("there are {0} memory servers; there can be 1 to {MAX_SERVERS}")]
     Servers(usize),
     /// The number of copies.
-    #[error("there cannot be {0} copies: choose 1 to {MAX_REPLICAS}, and at most one for each memory server")]
+    #[error("there cannot be {0} copies: choose 1 to {MAX_REPLICAS}")]
     Replicas(u32),
     /// The prefixes that a table has take too many cells: its name, the cells, and its size.
     #[error(
@@ -116,32 +111,20 @@ pub struct ElasticCounts {
     pub is_settled: bool,
 }
 
-/// The state of the connections with a server in numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ServerCounts {
-    /// Its address.
-    pub address: Ipv4Addr,
-    /// Number of open connections, of one for each table.
-    pub connections: usize,
-    /// Packets of READs and WRITEs.
-    pub requests: RequesterCounts,
-    /// The reason for which it refused memory, if it has not lent any since.
-    pub refusal: Option<ConnectRefusal>,
-}
-
 /// A table in the memory of servers.
-struct RemoteTable {
-    form: EntryForm,
+pub(crate) struct RemoteTable {
+    pub form: EntryForm,
     /// Its group among the rows of the switch inside.
     group: u32,
-    table: ElasticTable<StateRow>,
+    pub table: ElasticTable<StateRow>,
 }
 
 /// A switch with tables in the memory of servers.
 pub struct ElasticSwitch<S> {
     pub(crate) inner: S,
-    tables: Vec<RemoteTable>,
-    servers: ServerSessions,
+    pub(crate) tables: Vec<RemoteTable>,
+    pub(crate) servers: ServerSessions,
+    pub(crate) membership: Membership,
     random: Box<dyn NumberSource + Send>,
     /// Entries in the tables inside, in the order in which they are looked at.
     residents: BTreeSet<StateRow>,
@@ -178,32 +161,26 @@ impl<S: RowSwitch> ElasticSwitch<S> {
         if !(1..=MAX_SERVERS).contains(&count) {
             return Err(ElasticError::Servers(count));
         }
-        if !(1..=MAX_REPLICAS.min(count as u32)).contains(&config.replicas) {
+        if !(1..=MAX_REPLICAS).contains(&config.replicas) {
             return Err(ElasticError::Replicas(config.replicas));
         }
         forms.iter().try_for_each(|form| check_entries(form, inner.objects()))?;
         let secret = CellSecret { k0: secret[0], k1: secret[1] };
         inner.own_rows(config.max_parked);
+        let mut servers = ServerSessions::new(config.own);
+        let membership = Membership::new(config, &forms, &mut servers);
         let mut tables = Vec::new();
-        let mut sizes = vec![Vec::new(); count];
-        for form in forms {
-            let needed = needed_bytes(&form, config.replicas, count);
-            sizes.iter_mut().for_each(|sizes| sizes.push(needed));
+        for (number, form) in forms.into_iter().enumerate() {
             let mut table = ElasticTable::new(table_config(&form, config), secret);
-            let lent = (0..count).map(|id| MemoryServer { id: ServerId(id as u16), base: 0, bytes: needed });
-            table.set_servers(&lent.collect::<Vec<_>>()).expect("each server lends what its share takes");
+            table.set_servers(&membership.lent(number)).expect("each server lends what its share takes");
             let group = inner.objects().elastic_group(form.settings.table).expect("its rows are under ownership");
             tables.push(RemoteTable { form, group, table });
         }
-        let ElasticConfig { own, mtu, retry_ns, requester, .. } = *config;
-        let session = |server| {
-            let SwitchAddress { mac, address } = own;
-            MemorySessionConfig { mac, address, server, mtu, retry_ns, requester }
-        };
         Ok(ElasticSwitch {
-            servers: ServerSessions::new(own, &config.servers, &sizes, session),
             inner,
             tables,
+            servers,
+            membership,
             random,
             residents: BTreeSet::new(),
             sweep: VecDeque::new(),
@@ -240,17 +217,6 @@ impl<S: RowSwitch> ElasticSwitch<S> {
         self.residents.len()
     }
 
-    /// Returns the state of the connections with each server in numbers.
-    pub fn server_counts(&self) -> Vec<ServerCounts> {
-        let counts = |session: &MemorySession| ServerCounts {
-            address: session.server(),
-            connections: session.open_connections(),
-            requests: *session.counts(),
-            refusal: session.refusal(),
-        };
-        self.servers.iter().map(counts).collect()
-    }
-
     /// Takes a frame of a memory server, and counts it. Returns whether it is one.
     #[inline]
     pub(crate) fn take(&mut self, now: Time, port: PortId, frame: &[u8]) -> bool {
@@ -277,6 +243,11 @@ impl<S: RowSwitch> ElasticSwitch<S> {
         }
     }
 
+    /// Makes the next step do what can be done.
+    pub(crate) fn wake(&mut self) {
+        self.quiet_until = Time::ZERO;
+    }
+
     /// Returns the time at which there is something to do.
     pub(crate) fn next_deadline(&self) -> Option<Time> {
         let is_due = self.inner.objects().has_ledger_changes() || self.quiet_until == Time::ZERO;
@@ -286,7 +257,7 @@ impl<S: RowSwitch> ElasticSwitch<S> {
     /// Does everything that can be done now.
     fn advance(&mut self, now: Time, output: &mut Vec<Frame>) {
         let (servers, random) = (&mut self.servers, &mut self.random);
-        servers.iter_mut().for_each(|session| session.tick(now, &mut **random));
+        servers.iter_mut().for_each(|(_, session)| session.tick(now, &mut **random));
         self.take_changes();
         let mut budget = WORK_BUDGET;
         for _ in 0..MAX_ROUNDS {
@@ -296,8 +267,9 @@ impl<S: RowSwitch> ElasticSwitch<S> {
             budget = 0;
             let mut has_acted = self.take_completions(now);
             has_acted |= self.perform_effects(now, output);
-            // Frames that may be sent now may fail at once.
             let before = output.len();
+            has_acted |= self.advance_servers(output);
+            // Frames that may be sent now may fail at once.
             self.servers.transmit(now, output);
             output[before..].iter().for_each(|frame| self.inner.count_sent(frame.port, frame.data.len()));
             if !has_acted && !self.inner.has_waiting() {
@@ -362,8 +334,7 @@ impl<S: RowSwitch> ElasticSwitch<S> {
     /// Passes completions and connection changes to the tables. Returns whether there were any.
     fn take_completions(&mut self, now: Time) -> bool {
         let mut has_acted = false;
-        for (number, session) in self.servers.iter_mut().enumerate() {
-            let server = ServerId(number as u16);
+        for (server, session) in self.servers.iter_mut() {
             while let Some(event) = session.next_event(now) {
                 has_acted = true;
                 let (SessionEvent::Up(slot) | SessionEvent::Down(slot) | SessionEvent::Completed(slot, _)) = event;
@@ -388,13 +359,23 @@ impl<S: RowSwitch> ElasticSwitch<S> {
             while let Some(effect) = self.tables[number].table.next_event() {
                 has_acted = true;
                 match effect {
+                    // A table has given up the READs and WRITEs of a session that has ended.
                     TableEffect::Read { server, address, bytes, token } => {
-                        self.servers.session(server).read(slot, token.0, address, bytes);
+                        if let Some(of_server) = self.servers.get_mut(server) {
+                            of_server.reads += 1;
+                            of_server.session.read(slot, token.0, address, bytes);
+                        }
                     }
                     TableEffect::Write { server, address, data, token } => {
-                        self.servers.session(server).write(slot, token.0, address, data);
+                        if let Some(of_server) = self.servers.get_mut(server) {
+                            of_server.session.write(slot, token.0, address, data);
+                        }
                     }
-                    TableEffect::Distrust { server } => self.servers.session(server).give_up(now, slot),
+                    TableEffect::Distrust { server } => {
+                        if let Some(of_server) = self.servers.get_mut(server) {
+                            of_server.session.give_up(now, slot);
+                        }
+                    }
                     TableEffect::Answer { packet, outcome } => {
                         let awaited = self.answer(now, number, packet, &outcome, output);
                         self.look_up_all(now, awaited, output);
@@ -502,25 +483,6 @@ impl<S: RowSwitch> ElasticSwitch<S> {
         };
         self.tables.iter().any(|remote| remote.group == row.group && remote.table.is_cached(key))
     }
-}
-
-/// Returns the bytes that the tables of a valid program need of each server, with these numbers of copies and servers.
-pub fn bytes_per_server(program: &Program, replicas: u32, servers: usize) -> u64 {
-    EntryForm::all(program).iter().map(|form| needed_bytes(form, replicas, servers)).sum()
-}
-
-/// Returns the bytes that a table needs of each server.
-fn needed_bytes(form: &EntryForm, replicas: u32, servers: usize) -> u64 {
-    let layout = form.layout();
-    // Servers with the same memory have about the same shares.
-    let lent: Vec<MemoryServer> =
-        (0..servers).map(|id| MemoryServer { id: ServerId(id as u16), base: 0, bytes: 1 << 48 }).collect();
-    let arcs = target_arcs(&layout, replicas, &lent).expect("each server lends more than the whole table");
-    let of = |server: &MemoryServer| {
-        let own = arcs.iter().filter(|target| target.server == server.id);
-        own.map(|target| layout.copy_bytes(target.arc.cells)).sum::<u64>()
-    };
-    lent.iter().map(of).max().unwrap_or(0)
 }
 
 /// Checks that the entries of a table fit.

@@ -130,6 +130,10 @@ impl MemoryNode {
         let owner = (from.source, request.slot);
         let known = self.loans.get_mut(&owner);
         if let Some(known) = known.filter(|known| known.nonce == request.nonce) {
+            if request.bytes == 0 {
+                self.release(owner);
+                return ConnectReply { nonce: request.nonce, result: Err(ConnectRefusal::NoMemory) };
+            }
             known.renewed = now;
             return known.reply;
         }

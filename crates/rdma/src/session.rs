@@ -32,6 +32,8 @@ pub struct MemorySessionConfig {
     pub server: Ipv4Addr,
     /// Maximum payload of a packet.
     pub mtu: Mtu,
+    /// The server's number of the first connection. Sessions with a server at the same time have different numbers.
+    pub first_slot: u32,
     /// Time after which a request for memory is repeated, in nanoseconds.
     pub retry_ns: u64,
     /// Limits of requests.
@@ -132,6 +134,11 @@ impl MemorySession {
         self.connections.iter().filter(|it| matches!(it.state, ConnectionState::Up { .. })).count()
     }
 
+    /// Whether a connection is open.
+    pub fn is_open(&self, slot: u32) -> bool {
+        self.connections.get(slot as usize).is_some_and(|it| matches!(it.state, ConnectionState::Up { .. }))
+    }
+
     /// Returns the reason of the last refusal, if the server has not lent memory since.
     pub fn refusal(&self) -> Option<ConnectRefusal> {
         self.refusal
@@ -193,12 +200,26 @@ impl MemorySession {
     }
 
     fn send_request(&mut self, slot: usize, request: SlotRequest) {
-        let MemorySessionConfig { mac, address, server, mtu, .. } = self.config;
-        let (SlotRequest { nonce, endpoint, replaces }, bytes) = (request, self.connections[slot].bytes);
-        let request = ConnectRequest { nonce, slot: slot as u32, endpoint, mtu, bytes, replaces };
+        let frame = self.request_frame(slot, request, self.connections[slot].bytes);
+        self.setup_frames.push_back(frame);
+    }
+
+    fn request_frame(&self, slot: usize, request: SlotRequest, bytes: u64) -> Vec<u8> {
+        let MemorySessionConfig { mac, address, server, mtu, first_slot, .. } = self.config;
+        let SlotRequest { nonce, endpoint, replaces } = request;
+        let request = ConnectRequest { nonce, slot: first_slot + slot as u32, endpoint, mtu, bytes, replaces };
         let destination = ethernet::Address::BROADCAST;
         let ethernet = ethernet::Repr { destination, source: mac, ethertype: ethernet::IPV4 };
-        self.setup_frames.push_back(setup::frame(ethernet, address, server, &request.to_bytes()));
+        setup::frame(ethernet, address, server, &request.to_bytes())
+    }
+
+    /// Ends the session. Returns frames that release its memory; the server reclaims it later if they are lost.
+    pub fn end(self) -> Vec<Vec<u8>> {
+        let requests = self.connections.iter().enumerate().filter_map(|(slot, connection)| match connection.state {
+            ConnectionState::Asking { request, .. } | ConnectionState::Up { request, .. } => Some((slot, request)),
+            ConnectionState::Down { .. } => None,
+        });
+        requests.map(|(slot, request)| self.request_frame(slot, request, 0)).collect()
     }
 
     /// Processes a received frame.
@@ -211,11 +232,20 @@ impl MemorySession {
             return Receipt::NotOurs;
         }
         let Some(reply) = ConnectReply::parse(received.payload) else { return Receipt::NotOurs };
-        self.on_reply(now, received.ethernet_source, &reply);
-        Receipt::Ours
+        self.on_reply(now, received.ethernet_source, &reply)
     }
 
-    fn on_reply(&mut self, now: Time, server: ethernet::Address, reply: &ConnectReply) {
+    /// Processes the reply to a request of this session. There may be other sessions with the server.
+    fn on_reply(&mut self, now: Time, server: ethernet::Address, reply: &ConnectReply) -> Receipt {
+        let is_asked = |it: &SessionSlot| match it.state {
+            ConnectionState::Up { request, .. } | ConnectionState::Asking { request, .. } => {
+                request.nonce == reply.nonce
+            }
+            ConnectionState::Down { .. } => false,
+        };
+        if !self.connections.iter().any(is_asked) {
+            return Receipt::NotOurs;
+        }
         let renewed = self.connections.iter().position(|connection| match connection.state {
             // The server has forgotten the connection that was to be renewed.
             ConnectionState::Up { request, grant, .. } => {
@@ -224,7 +254,8 @@ impl MemorySession {
             ConnectionState::Asking { .. } | ConnectionState::Down { .. } => false,
         });
         if let Some(slot) = renewed {
-            return self.close_connection(slot, now);
+            self.close_connection(slot, now);
+            return Receipt::Ours;
         }
         let asked = self.connections.iter_mut().enumerate().find_map(|(slot, connection)| match connection.state {
             ConnectionState::Asking { request, .. } if request.nonce == reply.nonce => {
@@ -232,7 +263,7 @@ impl MemorySession {
             }
             _ => None,
         });
-        let Some((slot, connection, request)) = asked else { return };
+        let Some((slot, connection, request)) = asked else { return Receipt::Ours };
         let endpoint = request.endpoint;
         match reply.result {
             Ok(grant) => {
@@ -256,6 +287,7 @@ impl MemorySession {
                     ConnectionState::Down { until: now.after_ns(REFUSAL_RETRIES * self.config.retry_ns) };
             }
         }
+        Receipt::Ours
     }
 
     /// Removes and returns the next event. The bytes of a completed READ are in [`MemorySession::answer`].

@@ -14,6 +14,9 @@
 //! A switch repeats the request of an open connection, too: every [`RENEW_NS`]. Connections that were not renewed for
 //! [`LEASE_NS`] are closed when their memory, or their places, are needed for others.
 //!
+//! A switch that needs a connection no longer repeats its request with a size of 0, which releases the memory. The
+//! server still answers it with a refusal, which the switch ignores.
+//!
 //! Nothing is authenticated, as in RoCEv2 itself: the network between both ends has to be trusted.
 
 use std::net::Ipv4Addr;
@@ -48,7 +51,7 @@ pub struct ConnectRequest {
     pub endpoint: QpEndpoint,
     /// Maximum payload of a packet.
     pub mtu: Mtu,
-    /// Size of the memory in bytes.
+    /// Size of the memory in bytes; 0 to release it.
     pub bytes: u64,
     /// The loan of the connection to replace; any number if there is none.
     pub replaces: u64,

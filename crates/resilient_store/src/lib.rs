@@ -50,6 +50,7 @@ pub use key_file::{KeyFileError, create_key_file};
 pub use layout_keeper::{FileKeeper, KeeperError, LayoutKeeper, LayoutSwap};
 pub use layout_text::{LayoutText, LayoutTextError, MAX_LAYOUT_BYTES};
 pub use lives::{LifeError, StoreDirectory};
+pub use local_socket::{AskError, LocalSocket, ask};
 pub use open::{OpenError, random_number};
 pub use operator_server::OperatorServer;
 pub use operator_status::{

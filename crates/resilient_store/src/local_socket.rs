@@ -31,7 +31,7 @@ const CLIENT_TIME: Duration = Duration::from_secs(5);
 
 /// A socket with its connections. Dropping it removes its file.
 #[derive(Debug)]
-pub(crate) struct LocalSocket {
+pub struct LocalSocket {
     listener: UnixListener,
     path: PathBuf,
     connections: Vec<Connection>,
@@ -46,7 +46,7 @@ struct Connection {
 
 /// The reason for which a request got no answer.
 #[derive(Debug)]
-pub(crate) enum AskError {
+pub enum AskError {
     /// No process listens.
     NotRunning,
     /// The socket cannot be used.
@@ -58,6 +58,9 @@ pub(crate) enum AskError {
 impl LocalSocket {
     /// Listens at a path. A socket that a dead process left is replaced; one with a listener, and any other file, is
     /// not.
+    ///
+    /// # Errors
+    /// If the socket cannot be created there.
     pub fn open(path: &Path) -> io::Result<LocalSocket> {
         match fs::symlink_metadata(path) {
             Ok(found) if !found.file_type().is_socket() => {
@@ -89,6 +92,9 @@ impl LocalSocket {
     }
 
     /// Answers pending requests. `answer` gets the description of the mistake for a malformed one.
+    ///
+    /// # Panics
+    /// If an answer cannot be JSON, such as a map whose keys are no names.
     pub fn serve<Q: DeserializeOwned, A: Serialize>(&mut self, mut answer: impl FnMut(Result<Q, String>) -> A) {
         while self.connections.len() < MAX_CONNECTIONS {
             let Ok((stream, _)) = self.listener.accept() else { break };
@@ -138,7 +144,13 @@ impl Connection {
 }
 
 /// Sends a request to a socket, and returns the answer.
-pub(crate) fn ask<Q: Serialize, A: DeserializeOwned>(path: &Path, request: &Q) -> Result<A, AskError> {
+///
+/// # Errors
+/// If no process listens, or it does not answer.
+///
+/// # Panics
+/// If the request cannot be JSON.
+pub fn ask<Q: Serialize, A: DeserializeOwned>(path: &Path, request: &Q) -> Result<A, AskError> {
     let mut stream = match UnixStream::connect(path) {
         Ok(stream) => stream,
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) => {

@@ -296,8 +296,9 @@ pub struct RunArgs {
     #[arg(long, value_name = "ADDRESS", requires = "memory", default_value = "198.19.0.1")]
     pub memory_address: std::net::Ipv4Addr,
 
-    /// Answer `triplane resilient` on a Unix socket with this name, which only the user of this command can open.
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "store")]
+    /// Answer `triplane resilient` (with --store) or `triplane memory` (with --memory) on a Unix socket with this name,
+    /// which only the user of this command can open.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub socket: Option<PathBuf>,
 
     /// Tiny packet programs and INT.

@@ -8,6 +8,7 @@ use runtime::Hook;
 use v1model::Switch;
 
 use crate::kernel::KernelHook;
+use crate::memory_socket::MemorySocket;
 
 /// Boxes the P4Runtime server's hook of a run.
 pub fn operations(hook: OperationHook) -> Box<dyn Hook<Switch>> {
@@ -31,6 +32,11 @@ pub fn stores(hook: StoreHook) -> Box<dyn Hook<ResilientSwitch<Switch>>> {
 
 /// Boxes the socket at which moves of rows are requested.
 pub fn rows(socket: RowsSocket) -> Box<dyn Hook<ResilientSwitch<Switch>>> {
+    Box::new(socket)
+}
+
+/// Boxes the socket at which memory servers are added and removed.
+pub fn memory(socket: MemorySocket) -> Box<dyn Hook<ElasticSwitch<Switch>>> {
     Box::new(socket)
 }
 

@@ -13,6 +13,7 @@
 pub mod bench;
 pub mod hooks;
 pub mod kernel;
+pub mod memory_socket;
 pub mod simulated;
 
 use std::io::{self, Write};

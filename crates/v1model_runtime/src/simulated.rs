@@ -3,19 +3,42 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use elastic_switch::ElasticSwitch;
+use elastic_switch::{ElasticSwitch, MemoryServerPort};
 use lab::sim::{Element, WriteRefusal};
 use resilient_switch::InBandSwitch;
 use switch::{Device, Frame, Notification, PacketSwitch, PortId, SwitchControl, Time};
 use v1model::Switch;
 
-/// The changes of entries in a scenario.
+/// A memory server that joins or leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScenarioServer {
+    /// It joins.
+    Add(MemoryServerPort),
+    /// It leaves.
+    Remove(MemoryServerPort),
+}
+
+/// The changes of entries and memory servers in a scenario.
 pub trait ScenarioWrites: Send + Sync {
     /// Applies a change to a switch.
     ///
     /// # Errors
     /// The entries that the switch refuses, for people. The rest of the change is applied.
     fn apply(&self, number: usize, switch: &mut dyn SwitchControl) -> Result<(), String>;
+
+    /// Returns the memory server that joins or leaves, if the change is such a one.
+    fn server(&self, number: usize) -> Option<ScenarioServer>;
+}
+
+/// Adds or removes a memory server of a switch.
+type ServerControl<S> = fn(&mut S, ScenarioServer) -> Result<(), String>;
+
+fn change_servers(switch: &mut ElasticSwitch<Switch>, change: ScenarioServer) -> Result<(), String> {
+    let changed = match change {
+        ScenarioServer::Add(place) => switch.add_server(place),
+        ScenarioServer::Remove(place) => switch.remove_server(place.address),
+    };
+    changed.map_err(|error| error.to_string())
 }
 
 /// Maximum number of INT reports that a switch keeps.
@@ -30,14 +53,15 @@ pub struct Simulated<S> {
     /// The switch.
     pub switch: S,
     writes: Arc<dyn ScenarioWrites>,
+    change_servers: ServerControl<S>,
     /// The first INT reports.
     reports: Vec<(Time, Vec<u8>)>,
     report_bytes: usize,
 }
 
 impl<S> Simulated<S> {
-    fn new(switch: S, writes: Arc<dyn ScenarioWrites>) -> Simulated<S> {
-        Simulated { switch, writes, reports: Vec::new(), report_bytes: 0 }
+    fn new(switch: S, writes: Arc<dyn ScenarioWrites>, change_servers: ServerControl<S>) -> Simulated<S> {
+        Simulated { switch, writes, change_servers, reports: Vec::new(), report_bytes: 0 }
     }
 
     fn keep(&mut self, notification: Notification) {
@@ -72,6 +96,9 @@ impl<S: PacketSwitch> Element for Simulated<S> {
     }
 
     fn write(&mut self, now: Time, number: usize) -> Result<(), WriteRefusal> {
+        if let Some(change) = self.writes.server(number) {
+            return (self.change_servers)(&mut self.switch, change).map_err(WriteRefusal::Rejected);
+        }
         // Entries have the time of the change, and not that of the packet before it.
         self.switch.objects_mut().advance_clock(now.as_ns());
         self.writes.apply(number, &mut self.switch).map_err(WriteRefusal::Rejected)
@@ -94,12 +121,12 @@ impl<S: PacketSwitch> Element for Simulated<S> {
 
 /// Boxes a switch: with replicated state, or without.
 pub fn in_band(switch: InBandSwitch<Switch>, writes: Arc<dyn ScenarioWrites>) -> Box<dyn Element> {
-    Box::new(Simulated::new(switch, writes))
+    Box::new(Simulated::new(switch, writes, |_, _| Err("it has no memory servers".to_owned())))
 }
 
 /// Boxes a switch with tables in the memory of servers.
 pub fn elastic(switch: ElasticSwitch<Switch>, writes: Arc<dyn ScenarioWrites>) -> Box<dyn Element> {
-    Box::new(Simulated::new(switch, writes))
+    Box::new(Simulated::new(switch, writes, change_servers))
 }
 
 #[cfg(test)]
@@ -136,6 +163,10 @@ V1Switch(P(), V(), I(), E(), V(), D()) main;
             let keys = vec![KeyValue::Exact(bits::Bits::new(5, 8))];
             let entry = TableEntry { keys, priority: 0, action, metadata: Vec::new(), idle_timeout_ns: 0 };
             switch.objects_mut().insert(TableId::from_u32(0), entry).map_err(|error| error.to_string())
+        }
+
+        fn server(&self, _: usize) -> Option<ScenarioServer> {
+            None
         }
     }
 

@@ -369,6 +369,12 @@ impl RouteMap {
         self.index();
     }
 
+    /// Returns the bytes that the plan assigns to a server; 0 for one that is left out.
+    pub fn planned_bytes(&self, server: ServerId) -> u64 {
+        let targets = self.servers.get(&server).into_iter().flat_map(|server| &server.targets);
+        targets.map(|target| self.layout.copy_bytes(target.arc.cells)).sum()
+    }
+
     /// Whether each home that the plan assigns has a live copy on its server.
     pub fn is_planned_live(&self) -> bool {
         let planned: u64 =

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::answer::TicketKind;
 use super::{ElasticTable, TableEffect};
 use crate::layout::CellBlock;
-use crate::routes::{CopyId, LinkMeter, TableCopy};
+use crate::routes::{CopyId, LinkMeter, ServerId, TableCopy};
 
 /// Progress of a copy that fills.
 #[derive(Clone, Copy, Debug)]
@@ -66,6 +66,16 @@ impl<P> ElasticTable<P> {
                 *fill = CopyFill { epoch: copy.epoch, next: 0, outstanding: 0 };
             }
         }
+    }
+
+    /// Returns the bytes of a server's copies, without those that are still to be filled.
+    pub fn held_bytes(&self, server: ServerId) -> u64 {
+        let held = |copy: &TableCopy| {
+            let all = self.layout.copy_bytes(copy.arc.cells);
+            let Some(fill) = self.fills.fills.get(&copy.id).filter(|_| !copy.is_live) else { return all };
+            all * u64::from(fill.next - fill.outstanding) / u64::from(self.layout.blocks(copy.arc)).max(1)
+        };
+        self.routes.copies().filter(|copy| copy.server == server).map(held).sum()
     }
 
     /// Writes further blocks of copies that fill.

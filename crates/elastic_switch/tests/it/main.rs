@@ -1,5 +1,6 @@
 //! The integration tests of `elastic_switch`, in one binary, so that their dependencies are linked once.
 
+mod membership;
 mod prefixes;
 mod random;
 mod rig;

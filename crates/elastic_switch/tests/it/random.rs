@@ -38,6 +38,7 @@ pub fn draw(seed: u64, random: &mut SplitMix64) -> RigSettings {
         executor: if seed.is_multiple_of(2) { Executor::Interpreter } else { Executor::Jit },
         in_place: random.below(2) == 0,
         servers: 1 + random.below(3) as usize,
+        spares: 0,
         entries: 512,
         cache: random.below(4) as u32,
         loss_per_mille: [0, 10, 50][random.below(3) as usize],

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bits::Bits;
 use compiler::Source;
-use elastic_switch::{ElasticConfig, ElasticSwitch, MemoryServerPort, SwitchAddress};
+use elastic_switch::{ElasticConfig, ElasticSwitch, MembershipError, MemoryServerPort, ServerState, SwitchAddress};
 use engine::{ActionCall, ActionSpec, EntryError, TableEntry};
 use ir::{KeyValue, TableId};
 use rdma::{FrameList, MemoryNode, MemoryNodeConfig};
@@ -53,6 +53,8 @@ pub struct RigSettings {
     /// Whether packets come in batches, in place.
     pub in_place: bool,
     pub servers: usize,
+    /// Further servers, which run and are not used at first.
+    pub spares: usize,
     /// Maximum number of entries of each table.
     pub entries: u32,
     /// Entries of each cache.
@@ -74,6 +76,7 @@ impl Default for RigSettings {
             executor: Executor::Interpreter,
             in_place: false,
             servers: 2,
+            spares: 0,
             entries: 512,
             cache: 0,
             loss_per_mille: 0,
@@ -115,11 +118,13 @@ fn address(server: usize) -> Ipv4Addr {
     Ipv4Addr::new(10, 9, 0, server as u8 + 1)
 }
 
+fn place(server: usize) -> MemoryServerPort {
+    MemoryServerPort { address: address(server), port: PortId(FIRST_SERVER + server as u32) }
+}
+
 /// Returns the configuration of the wrapper.
 pub fn config(settings: RigSettings) -> ElasticConfig {
     let own = SwitchAddress { mac: ethernet::Address([2, 0, 0, 0, 0, 1]), address: Ipv4Addr::new(10, 9, 1, 1) };
-    let place =
-        |server: usize| MemoryServerPort { address: address(server), port: PortId(FIRST_SERVER + server as u32) };
     let servers = (0..settings.servers).map(place).collect();
     ElasticConfig { max_parked: settings.max_parked, ..ElasticConfig::new(own, servers) }
 }
@@ -129,7 +134,10 @@ pub fn plain_switch(settings: RigSettings) -> Switch {
     let text = settings.program.replace("CACHE", &settings.cache.to_string());
     let text = text.replace("size = 512", &format!("size = {}", settings.entries));
     let program = Arc::new(compiler::expect_program(&Source::new("chain.p4", &text), &V1Model).ir);
-    let config = Config { executor: settings.executor, ..Config::with_ports(FIRST_SERVER + settings.servers as u32) };
+    let config = Config {
+        executor: settings.executor,
+        ..Config::with_ports(FIRST_SERVER + (settings.servers + settings.spares) as u32)
+    };
     Switch::new(program, config).expect("the program fits the switch")
 }
 
@@ -185,7 +193,7 @@ impl Rig {
         let secret = [random.next_u64(), random.next_u64()];
         let switch = ElasticSwitch::new(switch, &config, secret, Box::new(SplitMix64::new(random.next_u64())))
             .expect("the program has tables");
-        let servers = (0..settings.servers).map(|server| Some(node(server))).collect();
+        let servers = (0..settings.servers + settings.spares).map(|server| Some(node(server))).collect();
         let (wires, last, exchanged, left) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new(), Vec::new());
         Rig { settings, switch, servers, random, now: Time::ZERO, wires, last, sent: 0, exchanged, left }
     }
@@ -213,9 +221,35 @@ impl Rig {
         self.servers[server] = is_running.then(|| node(server));
     }
 
+    /// Adds a server to those of the switch.
+    pub fn add(&mut self, server: usize) -> Result<(), MembershipError> {
+        self.switch.add_server(place(server))
+    }
+
+    /// Removes a server from those of the switch.
+    pub fn remove(&mut self, server: usize) -> Result<(), MembershipError> {
+        self.switch.remove_server(address(server))
+    }
+
+    /// Returns the membership of a server, if it is one of the switch.
+    pub fn state(&self, server: usize) -> Option<ServerState> {
+        let counts = self.switch.server_counts();
+        counts.iter().find(|counts| counts.address == address(server)).map(|counts| counts.state)
+    }
+
+    /// Returns the connections of a running server, and the bytes that it lends.
+    pub fn lent(&self, server: usize) -> (usize, u64) {
+        self.servers[server].as_ref().map_or((0, 0), MemoryNode::lent)
+    }
+
     /// Clears the memory that a server lends.
     pub fn clear_memory(&mut self, server: usize) {
         self.servers[server].iter_mut().for_each(|node| node.change_memory(|memory| memory.fill(0)));
+    }
+
+    /// Whether a server runs.
+    pub fn is_running(&self, server: usize) -> bool {
+        self.servers[server].is_some()
     }
 
     /// Gives a packet to the switch now.

@@ -100,7 +100,16 @@ pub struct Planned {
     pub span: Span,
 }
 
-/// A change of a switch's entries at a fixed time, made as a controller would make it.
+/// A memory server that joins or leaves a switch, by its index among the hosts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServerChange {
+    /// It joins.
+    Add(usize),
+    /// It leaves.
+    Remove(usize),
+}
+
+/// A change of a switch's entries or memory servers at a fixed time, made as a controller would make it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Write {
     /// Time at which it happens.
@@ -111,6 +120,8 @@ pub struct Write {
     pub delete: Option<String>,
     /// File of the entries that are written after that.
     pub entries: Option<String>,
+    /// Memory server that joins or leaves.
+    pub server: Option<ServerChange>,
     /// Location in the scenario file.
     pub span: Span,
 }

@@ -107,6 +107,7 @@
 //! switch = "s1"
 //! delete = "old.json"               # entries file to delete first, then
 //! entries = "new.json"              # the one to write; one of them may be left out
+//!                                   # or add = "m3", remove = "m1": a memory server joins or leaves
 //!
 //! [[captures]]
 //! at = "s1:2"

@@ -6,6 +6,7 @@ mod request;
 mod send;
 
 use std::collections::VecDeque;
+use std::ops::AddAssign;
 
 use rng::SplitMix64;
 use switch::Time;
@@ -139,6 +140,20 @@ pub struct RequesterCounts {
     pub invalid: u64,
     /// Packets with a wrong integrity check.
     pub corrupt: u64,
+}
+
+impl AddAssign for RequesterCounts {
+    fn add_assign(&mut self, other: RequesterCounts) {
+        let RequesterCounts { sent, repeated, timeouts, naks, implied_naks, ghosts, invalid, corrupt } = other;
+        self.sent += sent;
+        self.repeated += repeated;
+        self.timeouts += timeouts;
+        self.naks += naks;
+        self.implied_naks += implied_naks;
+        self.ghosts += ghosts;
+        self.invalid += invalid;
+        self.corrupt += corrupt;
+    }
 }
 
 /// A result that the owner has not taken yet.

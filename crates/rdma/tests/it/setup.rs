@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 
 use rdma::setup::{ConnectRefusal, LEASE_NS, RENEW_NS, SETUP_PORT};
 use rdma::{
-    FrameList, MemoryNode, MemoryNodeConfig, MemorySession, MemorySessionConfig, RequesterConfig, SessionEvent,
+    FrameList, MemoryNode, MemoryNodeConfig, MemorySession, MemorySessionConfig, Receipt, RequesterConfig, SessionEvent,
 };
 use rng::SplitMix64;
 use switch::Time;
@@ -19,11 +19,17 @@ fn node(bytes: u64, connections: usize) -> MemoryNode {
 }
 
 fn session(last: u8, sizes: &[u64]) -> MemorySession {
+    session_from(last, 0, sizes)
+}
+
+/// Returns a session whose first connection has this number at the server.
+fn session_from(last: u8, first_slot: u32, sizes: &[u64]) -> MemorySession {
     let config = MemorySessionConfig {
         mac: Address([2, 0, 0, 0, 0, last]),
         address: Ipv4Addr::new(10, 0, 0, last),
         server: Ipv4Addr::new(10, 0, 0, 9),
         mtu: Mtu::Mtu1024,
+        first_slot,
         retry_ns: RETRY_NS,
         requester: RequesterConfig { timeout_ns: 100_000, ..RequesterConfig::default() },
     };
@@ -98,6 +104,34 @@ fn a_server_lends_no_more_than_its_limits() {
     assert_eq!(exchange(&mut huge, Some(&mut node(u64::MAX, 8)), &mut now, RETRY_NS), []);
     assert_eq!(huge.refusal(), Some(ConnectRefusal::NoMemory));
     assert_ne!(SETUP_PORT, wire::roce::PORT);
+}
+
+#[test]
+fn sessions_of_a_switch_share_a_server_and_release_their_memory_at_the_end() {
+    let (mut first, mut second, mut now) = (session(1, &[600]), session_from(1, 1, &[300]), Time::ZERO);
+    let mut shared = node(1000, 8);
+    assert_eq!(exchange(&mut first, Some(&mut shared), &mut now, RETRY_NS), [SessionEvent::Up(0)]);
+    assert_eq!(exchange(&mut second, Some(&mut shared), &mut now, RETRY_NS), [SessionEvent::Up(0)]);
+    assert_eq!(shared.lent(), (2, 900));
+    // A reply to the second one is left to it.
+    let mut third = session_from(1, 2, &[50]);
+    let (mut rng, mut requests, mut answers) = (SplitMix64::new(7), FrameList::default(), FrameList::default());
+    third.tick(now, &mut rng);
+    third.transmit(now, &mut requests);
+    let request = requests.pop().expect("it asks for memory");
+    shared.on_frames(now, &mut rng, &[&request], &mut answers);
+    let reply = answers.pop().expect("a reply");
+    assert_eq!(first.on_frame(now, &reply), Receipt::NotOurs);
+    assert_eq!((third.on_frame(now, &reply), third.is_open(0)), (Receipt::Ours, true));
+    // The first one ends. A copy of its last frame has no effect.
+    let frames = first.end();
+    for frame in frames.iter().chain(&frames) {
+        shared.on_frames(now, &mut rng, &[frame], &mut answers);
+        assert_eq!(shared.lent(), (2, 350));
+    }
+    second.read(0, 1, 0, 4);
+    assert_eq!(exchange(&mut second, Some(&mut shared), &mut now, RETRY_NS), [SessionEvent::Completed(0, 1)]);
+    assert_eq!(exchange(&mut session_from(1, 0, &[600]), Some(&mut shared), &mut now, RETRY_NS), [SessionEvent::Up(0)]);
 }
 
 #[test]
@@ -187,6 +221,7 @@ fn a_server_answers_single_switches_only() {
         address: address.into(),
         server: Ipv4Addr::new(10, 0, 0, 9),
         mtu: Mtu::Mtu1024,
+        first_slot: 0,
         retry_ns: RETRY_NS,
         requester: RequesterConfig::default(),
     };

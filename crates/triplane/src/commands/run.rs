@@ -14,12 +14,13 @@ use runtime::{Hook, PortDrivers, RunConfig, RunReport};
 use switch::{PacketSwitch, PortId, Takeover};
 use v1model::{Config, Executor, Switch};
 use v1model_runtime::hooks;
+use v1model_runtime::memory_socket::MemorySocket;
 
 use crate::cli::{RunArgs, RunProfile};
 use crate::control::{BoundControl, ControlArgs};
 use crate::kernel::ProgramSource;
 use crate::load::Loader;
-use crate::memory::ServerNotices;
+use crate::memory::{ServerNotices, SwitchSocket};
 use crate::messages::MessageLog;
 use crate::output::{Failure, Output, is_damaged_capture};
 use crate::state::{InitialProgram, State};
@@ -43,6 +44,7 @@ pub fn run(args: &RunArgs, output: &Output) -> Result<(), Failure> {
     if is_placeholder && !args.entries.is_empty() {
         return Err(Failure::Usage("--entries requires a program (PROG.p4)".to_owned()));
     }
+    refuse("--socket", [(args.socket.is_some() && args.store.is_none() && args.memory.is_empty(), SOCKET_USER)])?;
     check_store(args, is_offline, is_placeholder)?;
     check_memory(args, &specs, is_offline, is_placeholder)?;
     args.telemetry.check(&specs)?;
@@ -64,7 +66,7 @@ pub fn run(args: &RunArgs, output: &Output) -> Result<(), Failure> {
     let in_kernel = kernel::attach(in_kernel, &specs, source, &mut config, output)?;
     let store = args.store.as_deref().zip(args.switch.as_deref());
     let store = store.map(|(cluster, name)| StoreConnection::open(cluster, name)).transpose()?;
-    let socket = args.socket.as_deref().map(RowsSocket::open).transpose()?;
+    let socket = args.socket.as_deref().map(|path| SwitchSocket::open(path, args.store.is_some())).transpose()?;
     let control = control.map(|files| control::bind(&args.control, files)).transpose()?;
     let metrics = args.metrics.map(metrics::bind).transpose()?;
     // Everything is open now. The threads that parse packets and serve controllers start without privileges.
@@ -76,9 +78,10 @@ pub fn run(args: &RunArgs, output: &Output) -> Result<(), Failure> {
     };
     let services = BoundServices { control, pipeline, metrics };
     if !args.memory.is_empty() {
-        return run_elastic(args, config, services, &log, output);
+        return run_elastic(args, config, services, (socket.and_then(SwitchSocket::memory), &log), output);
     }
     if let Some(store) = store {
+        let socket = socket.and_then(SwitchSocket::rows);
         return run_resilient(args, config, services, (store, socket, &what), &log, output);
     }
     let BoundServices { control, pipeline, metrics } = services;
@@ -172,6 +175,8 @@ fn check_memory(args: &RunArgs, specs: &[PortSpec], is_offline: bool, is_placeho
 
 /// The need of options that act in real time.
 const LIVE_PORT: &str = "a live port; captures are not processed in real time";
+/// The need of the socket.
+const SOCKET_USER: &str = "--store FILE or --memory ADDRESS@PORT: other runs have nothing to answer";
 /// The need of options that depend on the program.
 const PROGRAM: &str = "a program (PROG.p4)";
 
@@ -449,7 +454,7 @@ fn run_elastic(
     args: &RunArgs,
     mut config: RunConfig<Switch>,
     mut services: BoundServices,
-    log: &MessageLog,
+    (socket, log): (Option<MemorySocket>, &MessageLog),
     output: &Output,
 ) -> Result<(), Failure> {
     let stop = signals::stop_on_signals()?;
@@ -461,6 +466,7 @@ fn run_elastic(
     let metrics = services.metrics;
     let metrics = metrics.map(|bound| export_metrics(bound, metrics::elastic::families, &mut hooks, output));
     let metrics = metrics.transpose()?;
+    hooks.extend(socket.map(hooks::memory));
     hooks.push(Box::new(ServerNotices::new(output)));
     let config = RunConfig { hooks, limit, sinks, ..RunConfig::new(switch, ports) };
     let config = announced(config, "running the program, its @elastic tables in the memory of servers,", output);

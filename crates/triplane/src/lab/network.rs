@@ -146,7 +146,8 @@ impl Network {
             let (switch, writes) = (network.switch(at, seed), Arc::clone(&writes));
             if network.remote_tables.has(at) {
                 let life = lives[at].fetch_add(1, Ordering::Relaxed);
-                return simulated::elastic(network.remote_tables.wrap(at, switch, (seed, life)), writes);
+                let wrapped = network.remote_tables.wrap(at, switch, (seed, life), &writes.joining(at));
+                return simulated::elastic(wrapped, writes);
             }
             match network.replication.as_deref() {
                 Some(replication) if replication.has(at) => {

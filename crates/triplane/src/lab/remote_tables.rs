@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
 use elastic_switch::{
-    ElasticConfig, ElasticCounts, ElasticError, ElasticSwitch, EntryForm, MemoryServerPort, SwitchAddress,
+    ElasticConfig, ElasticCounts, ElasticError, ElasticSwitch, EntryForm, MemoryServerPort, ServerState, SwitchAddress,
     bytes_per_server,
 };
 use entries_file::Entries;
@@ -103,12 +103,20 @@ impl RemoteTables {
         self.switches.contains_key(&switch)
     }
 
-    /// Wraps a switch, in its life `life` of a run with this seed.
-    pub fn wrap<S: RowSwitch>(&self, at: usize, switch: S, (seed, life): (u64, u64)) -> ElasticSwitch<S> {
+    /// Wraps a switch, in its life `life` of a run with this seed. It does not use the servers that join later.
+    pub fn wrap<S: RowSwitch>(
+        &self,
+        at: usize,
+        switch: S,
+        (seed, life): (u64, u64),
+        joining: &[MemoryServerPort],
+    ) -> ElasticSwitch<S> {
+        let mut config = self.switches[&at].clone();
+        config.servers.retain(|place| !joining.contains(place));
         let mut random = SplitMix64::new(seed ^ (at as u64) << 32 ^ life);
         let secret = [random.next_u64(), random.next_u64()];
         let numbers = Box::new(SplitMix64::new(random.next_u64()));
-        let wrapped = ElasticSwitch::new(switch, &self.switches[&at], secret, numbers);
+        let wrapped = ElasticSwitch::new(switch, &config, secret, numbers);
         wrapped.unwrap_or_else(|error| panic!("the switch was planned: {error}"))
     }
 
@@ -126,10 +134,12 @@ impl RemoteTables {
     /// Returns the tables and the memory servers of a simulation in numbers.
     pub fn results(&self, topology: &Topology, run: &mut Run) -> Value {
         let mut tables = Vec::new();
+        let mut states = BTreeMap::new();
         for at in self.switches.keys().copied() {
             let element = run.simulation.element(at).as_any();
             let Some(switch) = element.downcast_mut::<Simulated<ElasticSwitch<Switch>>>() else { continue };
             let resident = switch.switch.residents();
+            states.extend(switch.switch.server_counts().iter().map(|it| (it.address, (it.state, it.entries))));
             tables.extend(
                 switch.switch.counts().iter().map(|counts| table(&topology.switches[at].name, counts, resident)),
             );
@@ -137,13 +147,25 @@ impl RemoteTables {
         let server = |at: usize| {
             let node = run.simulation.program(at)?.as_any().downcast_ref::<SimulatedMemory>()?.node();
             let ((connections, bytes), counts) = (node.lent(), node.counts());
+            let state = topology.hosts[at].address.and_then(|(address, _)| states.get(&address));
             Some(json!({
-                "server": topology.hosts[at].name, "connections": connections, "lent_bytes": bytes,
+                "server": topology.hosts[at].name, "state": state_name(state.map(|(state, _)| *state)),
+                "entries": state.map_or(0, |(_, entries)| *entries), "connections": connections, "lent_bytes": bytes,
                 "refused": node.refused(), "reads": counts.reads, "writes": counts.writes,
             }))
         };
         let servers: Vec<Value> = (0..topology.hosts.len()).filter_map(server).collect();
         json!({ "tables": tables, "servers": servers })
+    }
+}
+
+/// Returns the name of a server's membership.
+fn state_name(state: Option<ServerState>) -> &'static str {
+    match state {
+        Some(ServerState::Joining) => "joining",
+        Some(ServerState::Serving) => "serving",
+        Some(ServerState::Leaving) => "leaving",
+        None => "unused",
     }
 }
 

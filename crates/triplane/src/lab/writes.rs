@@ -1,14 +1,16 @@
-//! Changes entries while a network is simulated, as a controller would make them.
+//! Changes entries and memory servers while a network is simulated, as a controller would.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use diagnostics::{Diagnostic, Diagnostics, SourceMap};
+use elastic_switch::MemoryServerPort;
 use entries_file::Entries;
-use lab::Topology;
-use lab::scenario::{Scenario, Write};
+use lab::scenario::{Scenario, ServerChange, Write};
 use lab::sim::WriteRefusal;
-use switch::SwitchControl;
-use v1model_runtime::simulated::ScenarioWrites;
+use lab::{Delay, Topology};
+use switch::{PortId, SwitchControl};
+use v1model_runtime::simulated::{ScenarioServer, ScenarioWrites};
 
 use super::network::{Network, reason};
 use crate::load;
@@ -16,11 +18,40 @@ use crate::output::{Failure, Output};
 
 /// The changes of a scenario, in the scenario's order.
 #[derive(Default)]
-pub struct Writes(Vec<Change>);
+pub struct Writes {
+    changes: Vec<Change>,
+    /// Memory servers that a switch does not use at the start, as the scenario adds them.
+    joining: Vec<(usize, MemoryServerPort)>,
+}
 
 struct Change {
     delete: Entries,
     insert: Entries,
+    server: Option<ScenarioServer>,
+}
+
+/// Returns the place of a memory server of a switch.
+fn place(topology: &Topology, switch: usize, host: usize) -> MemoryServerPort {
+    let servers = topology.memory_servers(switch);
+    let (port, _) = servers.iter().find(|(_, server)| *server == host).expect("the scenario was checked");
+    let (address, _) = topology.hosts[host].address.expect("memory servers have addresses");
+    MemoryServerPort { address, port: PortId(*port) }
+}
+
+/// Returns the memory servers whose first change in a scenario is that they join.
+fn joining(topology: &Topology, scenario: &Scenario) -> Vec<(usize, MemoryServerPort)> {
+    let mut first: BTreeMap<(usize, usize), (Delay, bool)> = BTreeMap::new();
+    for write in &scenario.writes {
+        let Some(change) = write.server else { continue };
+        let (ServerChange::Add(host) | ServerChange::Remove(host)) = change;
+        let own = (write.at, matches!(change, ServerChange::Add(_)));
+        let known = first.entry((write.switch, host)).or_insert(own);
+        if own.0 < known.0 {
+            *known = own;
+        }
+    }
+    let added = first.into_iter().filter(|(_, (_, is_added))| *is_added);
+    added.map(|((switch, host), _)| (switch, place(topology, switch, host))).collect()
 }
 
 impl Writes {
@@ -58,9 +89,24 @@ impl Writes {
                 let message = "only table entries can be deleted, but this file has other sections";
                 diagnostics.push(Diagnostic::error("writes", write.span, message));
             }
-            changes.push(Change { delete, insert });
+            let place = |host| place(&network.topology, write.switch, host);
+            let server = write.server.map(|change| match change {
+                ServerChange::Add(host) => ScenarioServer::Add(place(host)),
+                ServerChange::Remove(host) => ScenarioServer::Remove(place(host)),
+            });
+            changes.push(Change { delete, insert, server });
         }
-        let writes = Writes(changes);
+        let writes = Writes { changes, joining: joining(&network.topology, scenario) };
+        for write in scenario.writes.iter().filter(|write| write.server.is_some()) {
+            let message = if !network.remote_tables.has(write.switch) {
+                "the program of this switch has no @elastic table, so it uses no memory server"
+            } else if writes.joining(write.switch).len() == network.topology.memory_servers(write.switch).len() {
+                "all memory servers of this switch join, so it has none at the start"
+            } else {
+                continue;
+            };
+            diagnostics.push(Diagnostic::error("writes", write.span, message));
+        }
         if !diagnostics.has_errors() {
             writes.rehearse(network, scenario, &mut diagnostics);
         }
@@ -71,7 +117,12 @@ impl Writes {
         }
     }
 
-    /// Makes all changes in order of time, on switches that receive no other input.
+    /// Returns the memory servers that a switch does not use at the start.
+    pub fn joining(&self, switch: usize) -> Vec<MemoryServerPort> {
+        self.joining.iter().filter(|(of, _)| *of == switch).map(|(_, place)| *place).collect()
+    }
+
+    /// Makes all changes of entries in order of time, on switches that receive no other input.
     fn rehearse(&self, network: &Network, scenario: &Scenario, diagnostics: &mut Diagnostics) {
         let mut order: Vec<(usize, &Write)> = scenario.writes.iter().enumerate().collect();
         order.sort_by_key(|(_, write)| (write.switch, write.at));
@@ -88,7 +139,7 @@ impl Writes {
 
 impl ScenarioWrites for Writes {
     fn apply(&self, number: usize, switch: &mut dyn SwitchControl) -> Result<(), String> {
-        let Change { delete, insert } = &self.0[number];
+        let Change { delete, insert, .. } = &self.changes[number];
         let mut refused = Vec::new();
         for entry in &delete.tables {
             if let Err(error) = switch.objects_mut().delete(entry.table, &entry.keys, entry.priority) {
@@ -102,6 +153,10 @@ impl ScenarioWrites for Writes {
         entries_file::apply(switch, insert, &mut diagnostics);
         refused.extend(diagnostics.iter().map(|finding| finding.message.clone()));
         if refused.is_empty() { Ok(()) } else { Err(refused.join("; ")) }
+    }
+
+    fn server(&self, number: usize) -> Option<ScenarioServer> {
+        self.changes[number].server
     }
 }
 

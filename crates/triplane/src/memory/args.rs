@@ -1,9 +1,10 @@
 //! Defines the arguments of `triplane memory`, and those of `triplane run` for tables in the memory of servers.
 
 use std::net::Ipv4Addr;
+use std::path::PathBuf;
 use std::str::FromStr;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueHint};
 use lab::Size;
 
 /// Text below the help of `triplane memory`.
@@ -14,6 +15,14 @@ not configured in its kernel:
 
   triplane memory serve --port eth1 --address 10.9.0.1 --memory 1GiB
   triplane run prog.p4 --port 1=eth1 --port 3=eth3 --memory 10.9.0.1@3
+
+Servers join and leave a running switch. It listens on a Unix socket, which only its
+user can open:
+
+  triplane run prog.p4 --port 1=eth1 --port 3=eth3 --memory 10.9.0.1@3 --socket s1.sock
+  triplane memory add 10.9.0.2@3 --socket s1.sock
+  triplane memory remove 10.9.0.1 --socket s1.sock
+  triplane memory list --socket s1.sock
 
 Nothing is authenticated or encrypted: connect switches and servers by a network that
 you trust. docs/elastic.md is the guide.";
@@ -30,6 +39,52 @@ pub struct MemoryArgs {
 pub enum MemoryCommand {
     /// Lend memory to switches until Ctrl-C.
     Serve(MemoryServeArgs),
+    /// List the memory servers of a running switch.
+    List(MemoryListArgs),
+    /// Add a memory server to a running switch, and wait until it has its share of the tables.
+    Add(MemoryAddArgs),
+    /// Remove a memory server from a running switch, and wait until the others have its share. No packet is lost.
+    Remove(MemoryRemoveArgs),
+}
+
+/// Arguments of `triplane memory list`.
+#[derive(Args, Debug)]
+pub struct MemoryListArgs {
+    #[command(flatten)]
+    pub switch: MemorySwitchArgs,
+}
+
+/// Arguments of `triplane memory add`.
+#[derive(Args, Debug)]
+pub struct MemoryAddArgs {
+    /// The address of the server, and the port of the switch that leads to it.
+    #[arg(value_name = "ADDRESS@PORT")]
+    pub server: ServerArg,
+
+    #[command(flatten)]
+    pub switch: MemorySwitchArgs,
+}
+
+/// Arguments of `triplane memory remove`.
+#[derive(Args, Debug)]
+pub struct MemoryRemoveArgs {
+    /// The address of the server.
+    pub address: Ipv4Addr,
+
+    #[command(flatten)]
+    pub switch: MemorySwitchArgs,
+}
+
+/// The place of a switch's socket, and the form of its answer.
+#[derive(Args, Debug)]
+pub struct MemorySwitchArgs {
+    /// The socket of the switch: that of `triplane run --socket`.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub socket: PathBuf,
+
+    /// Print the servers as JSON.
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Arguments of `triplane memory serve`.

@@ -2,6 +2,8 @@
 
 pub mod args;
 mod notices;
+mod servers;
+mod socket;
 
 use std::net::Ipv4Addr;
 
@@ -18,6 +20,7 @@ use v1model::Switch;
 use crate::output::{Failure, Output, grouped};
 use crate::{privileges, signals};
 pub use notices::ServerNotices;
+pub use socket::SwitchSocket;
 
 use args::{MemoryArgs, MemoryCommand, MemoryServeArgs, ServerArg};
 
@@ -46,6 +49,9 @@ impl From<ServeError> for Failure {
 pub fn run(args: &MemoryArgs, output: &Output) -> Result<(), Failure> {
     match &args.command {
         MemoryCommand::Serve(args) => serve(args, output),
+        MemoryCommand::List(args) => servers::list(&args.switch, output),
+        MemoryCommand::Add(args) => servers::add(args, output),
+        MemoryCommand::Remove(args) => servers::remove(args, output),
     }
 }
 
@@ -135,7 +141,7 @@ pub fn summary(switch: &ElasticSwitch<Switch>) -> String {
             grouped(counts.table_counts.writes + counts.table_counts.blocks),
         ));
     }
-    for ServerCounts { address, connections, requests, refusal } in switch.server_counts() {
+    for ServerCounts { address, connections, requests, refusal, .. } in switch.server_counts() {
         let (sent, repeated) = (grouped(requests.sent), grouped(requests.repeated));
         let refusal = refusal.map_or_else(String::new, |refusal| format!("; it refuses memory: {refusal}"));
         text.push_str(&format!(

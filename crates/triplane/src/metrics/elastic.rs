@@ -37,7 +37,15 @@ const OF_TABLES: [ObjectFamily<ElasticCounts>; 13] = [
     (COUNTER, "triplane_elastic_cache_evicted_total", "Keys that were evicted for others.", |it| it.cache.evicted),
 ];
 
-const OF_SERVERS: [ObjectFamily<ServerCounts>; 5] = [
+const OF_SERVERS: [ObjectFamily<ServerCounts>; 9] = [
+    (GAUGE, "triplane_elastic_server_state", "0 while it joins, 1 if it is used, 2 while it leaves.", |it| {
+        it.state as u64
+    }),
+    (GAUGE, "triplane_elastic_server_bytes", "Bytes of copies at a server that are written.", |it| it.held_bytes),
+    (GAUGE, "triplane_elastic_server_missing_bytes", "Bytes of its share that are not written yet.", |it| {
+        it.missing_bytes
+    }),
+    (COUNTER, "triplane_elastic_server_reads_total", "READs of tables that were requested.", |it| it.reads),
     (GAUGE, "triplane_elastic_server_connections", "Open connections, one for each table.", |it| it.connections as u64),
     (COUNTER, "triplane_elastic_server_packets_total", "Packets sent, repeated ones included.", |it| it.requests.sent),
     (COUNTER, "triplane_elastic_server_packets_repeated_total", "Packets sent again.", |it| it.requests.repeated),

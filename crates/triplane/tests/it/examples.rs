@@ -512,6 +512,23 @@ fn clients_keep_their_servers_while_memory_servers_come_back_empty() {
 }
 
 #[test]
+fn a_memory_server_joins_and_replaces_another_one() {
+    let results = results("elastic-balancer", "growth.toml");
+    let (table, servers) = memory(&results);
+    let of = |at: usize| {
+        let server = &servers[at];
+        (server["state"].as_str().expect("a text"), number(server, "entries"), number(server, "connections"))
+    };
+    assert_eq!((of(0), of(1)), (("unused", 0, 0), ("serving", 2, 1)), "{servers:#}");
+    assert_eq!(number(table, "dropped"), 0, "{table:#}");
+    assert_eq!(number(table, "reads"), number(table, "lookups") + number(table, "retries"), "{table:#}");
+    assert_eq!(table["settled"], true, "{table:#}");
+    // Nobody else has the entries when the first server dies as the second one has just begun to be filled.
+    let early = [("growth.toml", "at = \"2s\"\ncrash", "at = \"510ms\"\ncrash")];
+    misses("elastic-balancer", &early, "growth.toml", &["delivered of `one`"]);
+}
+
+#[test]
 fn the_longest_route_wins_while_memory_servers_come_back_empty() {
     let (compiled, interpreted) = (results("elastic-router", "scenario.toml"), interpreted("elastic-router"));
     for results in [&compiled, &interpreted] {

@@ -110,6 +110,11 @@ fn impossible_writes_are_reported_before_anything_runs() {
     let wrong = simulate("[[writes]]\nswitch = \"h1\"\nentries = \"out.json\"\n");
     assert!(wrong.stderr.contains("`h1` is a host and has no entries"), "{}", wrong.stderr);
     assert!(wrong.stderr.contains("a write needs a time and a switch: at = \"1s\""), "{}", wrong.stderr);
+    let wrong = simulate("[[writes]]\nat = \"1s\"\nswitch = \"s1\"\nadd = \"h1\"\nentries = \"out.json\"\n");
+    assert!(wrong.stderr.contains("`h1` is not a memory server at a link of this switch"), "{}", wrong.stderr);
+    assert!(wrong.stderr.contains("a write changes entries, or adds or removes one memory server"), "{}", wrong.stderr);
+    let wrong = simulate("[[writes]]\nat = \"1s\"\nswitch = \"s1\"\n");
+    assert!(wrong.stderr.contains("add = \"m3\", remove = \"m1\""), "{}", wrong.stderr);
 }
 
 /// A switch that is down, or that lost its entries, does not have the state that the scenario assumes.

@@ -60,6 +60,7 @@ fn mistakes_about_memory_are_one_sentence() {
     with(&["--memory", "10.9.0.1@1", "--memory", "10.9.0.1@1"], "--memory names the server 10.9.0.1 twice");
     let kept = ["--p4runtime", "127.0.0.1:0", "--state-dir", &directory.path("state")];
     with(&[&["--memory", "10.9.0.1@1"], &kept[..]].concat(), "--memory requires a run without --state-dir");
+    with(&["--socket", &directory.path("s1.sock")], "--socket requires --store FILE or --memory ADDRESS@PORT");
     let capture = ["memory", "serve", "--port", ":out.pcap", "--address", "10.9.0.1", "--memory", "1MiB"];
     refused(&capture, 2, "memory serve requires a live port");
     refused(&["run", &path, "--port", "1=in.pcap:", "--memory", "10.9.0.1@1"], 2, "--memory requires a live port");
@@ -125,6 +126,17 @@ fn labs_report_memory_servers_that_they_cannot_use() {
     assert!(simulated(&lab("values", "1MiB", "mtu = 352\n")).ok().stdout.contains("m1  lends"));
     let path = lab("values", "1MiB", "");
     assert!(simulated(&path).ok().stdout.contains("m1  lends 179,304 bytes"));
+    // A change of the only memory server, and one that comes to nothing.
+    let change =
+        |what: &str| format!("duration = \"1ms\"\n[[writes]]\nat = \"0ms\"\nswitch = \"s1\"\n{what} = \"m1\"\n");
+    directory.write("scenario.toml", change("add"));
+    refused(simulated(&path), "all memory servers of this switch join, so it has none at the start");
+    directory.write("scenario.toml", change("remove"));
+    let last = simulated(&path).ok();
+    assert!(last.stderr.contains("`s1` rejected a write: 10.0.9.1 is the only memory server"), "{last:?}");
+    let unused = simulated(&lab("plain", "1MiB", ""));
+    refused(unused, "the program of this switch has no @elastic table, so it uses no memory server");
+    directory.write("scenario.toml", "duration = \"1ms\"\n");
     let idle = simulated(&lab("plain", "1MiB", "")).ok();
     assert!(idle.stderr.contains("`m1` lends memory that nobody uses"), "{idle:?}");
     // 40 prefixes of 128 cells each.
@@ -291,6 +303,10 @@ fn entries_are_looked_up_in_the_memory_of_servers_that_die_and_return() {
     let sample = |name: &str| *samples.get(name).unwrap_or_else(|| panic!("{name} is missing in {samples:?}"));
     assert_eq!(sample("triplane_elastic_entries{table=\"I.values\"}"), 101.0);
     assert_eq!(sample("triplane_elastic_server_connections{server=\"10.9.0.1\"}"), 1.0);
+    assert_eq!(sample("triplane_elastic_server_state{server=\"10.9.0.1\"}"), 1.0);
+    assert_eq!(sample("triplane_elastic_server_missing_bytes{server=\"10.9.0.1\"}"), 0.0);
+    assert!(sample("triplane_elastic_server_bytes{server=\"10.9.0.1\"}") >= 179_304.0, "{samples:?}");
+    assert!(sample("triplane_elastic_server_reads_total{server=\"10.9.0.1\"}") >= 100.0, "{samples:?}");
     assert!(sample("triplane_elastic_reads_total{table=\"I.values\"}") >= 300.0, "{samples:?}");
     assert!(sample("triplane_elastic_server_timeouts_total{server=\"10.9.0.1\"}") >= 1.0, "{samples:?}");
 
@@ -301,6 +317,65 @@ fn entries_are_looked_up_in_the_memory_of_servers_that_die_and_return() {
     let served = first.wait().ok().stdout;
     let reads: u64 = served.split(' ').next().and_then(|reads| reads.replace(',', "").parse().ok()).expect("a number");
     assert!(reads >= 100, "{served}");
+    drop(second);
+}
+
+#[test]
+fn servers_join_and_leave_a_running_switch() {
+    let _alone = testing::lock(LIVE_TRAFFIC);
+    let network = match Network::new() {
+        Err(error @ NamespaceError::Refused { .. }) => return testing::skip(&error.to_string()),
+        network => network.expect("a network"),
+    };
+    let directory = Directory::new();
+    let (path, socket) = (directory.write("values.p4", PROGRAM), directory.path("s1.sock"));
+    let first = network.start_server(0);
+    let mut command = network.switch.command(triplane(&[]).get_program()).expect("a command in a namespace");
+    command.args(["run", &path, "--port", "1=p1", "--port", "2=p2", "--port", "3=p3", "--memory", "10.9.0.1@2"]);
+    let mut switch = Running::start(command.args(["--p4runtime", "127.0.0.1:9559", "--socket", &socket]));
+    switch.wait_for("press Ctrl-C to stop");
+    let insert = |key: u16| {
+        let entry = format!("hdr.request.key={key} -> answer(value={})", key + 1000);
+        network.control(&["ctl", "insert", "I.values", &entry]).ok();
+    };
+    (0..10).for_each(insert);
+    let expected = |keys: std::ops::Range<u16>| keys.map(|key| key + 1000).collect::<Vec<u16>>();
+    assert_eq!(network.ask(0..10), expected(0..10));
+    let memory = |words: &[&str]| network.control(&[&["memory"][..], words, &["--socket", &socket]].concat());
+    let refused = |words: &[&str], part: &str| {
+        let done = memory(words);
+        assert!(done.code == Some(1) && done.stderr.contains(part), "{done:?} lacks {part:?}");
+    };
+    refused(&["remove", "10.9.0.1"], "10.9.0.1 is the only memory server: add another one first");
+    refused(&["remove", "10.9.0.2"], "10.9.0.2 is not a memory server of this switch");
+    refused(&["add", "10.9.0.1@2"], "10.9.0.1 is a memory server of this switch already");
+    refused(&["add", "10.9.0.2@9"], "the switch has no port 9");
+    let none = network.control(&["memory", "list", "--socket", &directory.path("none.sock")]);
+    assert!(none.code == Some(3) && none.stderr.contains("no switch listens on"), "{none:?}");
+    // The second server joins, and takes over from the first one.
+    let second = network.start_server(1);
+    let listed = memory(&["add", "10.9.0.2@3", "--json"]).ok().json();
+    let states = |listed: &serde_json::Value| -> Vec<(String, String, u64)> {
+        let servers = listed["servers"].as_array().expect("a list");
+        let text = |server: &serde_json::Value, name: &str| server[name].as_str().expect("a text").to_owned();
+        let entries = |server: &serde_json::Value| server["entries"].as_u64().expect("a number");
+        servers.iter().map(|it| (text(it, "address"), text(it, "state"), entries(it))).collect()
+    };
+    let serving = |address: &str, entries| (address.to_owned(), "serving".to_owned(), entries);
+    assert_eq!(states(&listed), [serving("10.9.0.1", 10), serving("10.9.0.2", 10)], "{listed:#}");
+    switch.wait_for("memory server 10.9.0.2 has joined");
+    insert(10);
+    let text = memory(&["remove", "10.9.0.1"]).ok().stdout;
+    assert!(text.contains("10.9.0.2     3  serving       11") && !text.contains("10.9.0.1 "), "{text}");
+    switch.wait_for("memory server 10.9.0.1 has left");
+    first.signal("KILL");
+    drop(first.wait());
+    assert_eq!(network.ask(0..12), [expected(0..11), vec![0xffff]].concat());
+    let listed = memory(&["list", "--json"]).ok().json();
+    assert_eq!((states(&listed), &listed["is_changing"]), (vec![serving("10.9.0.2", 11)], &json!(false)));
+    assert!(listed["servers"][0]["reads"].as_u64() >= Some(12), "{listed:#}");
+    switch.signal("INT");
+    switch.wait().ok();
     drop(second);
 }
 
