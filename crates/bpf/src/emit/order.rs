@@ -187,8 +187,8 @@ impl Emitter<'_> {
         self.push(Instruction::Load(AccessSize::B8, to, to, 0));
     }
 
-    /// Loads the offset of the bucket of the packet's flow in bytes to r1, and its address to r2. A flow has the same addresses of link and network;
-    /// behind VLAN tags, only those of the link count. Keeps r3 and r4.
+    /// Loads the offset of the bucket of the packet's flow in bytes to r1, and its address to r2. A flow has the same
+    /// addresses of link and network; behind VLAN tags, only those of the link count. Keeps r3 and r4.
     fn load_bucket(&mut self) {
         let (end, is_ipv6) = (self.code.label(), self.code.label());
         self.alu(Alu::Mov, R1, 0);
