@@ -117,7 +117,7 @@ pub struct KernelPorts {
     /// Ports that can run no program in the kernel, with the reasons.
     beyond: Vec<(PortId, String)>,
     is_gpl: bool,
-    /// Number of processors that get scratch memory. It is read when code is attached, as files may be restricted later.
+    /// Number of processors that get scratch memory. It is read at the start, as files may be restricted later.
     cpus: u32,
     /// Whether the kernel says which devices accept redirected frames.
     says_redirects: bool,
