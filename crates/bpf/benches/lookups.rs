@@ -4,22 +4,18 @@
 //! Each row is the median of rounds that take turns. A lookup is what a program takes longer with it than without. Keys
 //! are pseudorandom, all are in the table, and the memory of the tables is larger than the first cache.
 
+#[path = "shared/mod.rs"]
+mod shared;
+
 use std::io;
-use std::sync::Arc;
-use std::time::Instant;
 
 use bits::Bits;
-use bpf::asm::Links;
-use bpf::{KernelCode, KernelOptions, PortState, RegionWriter};
-use compiler::Source;
-use engine::TableEntry;
+use engine::{Objects, TableEntry};
 use ir::{KeyValue, Program};
+use ports::KernelProgram;
 use ports::load::{LookupMap, MapLookups, lookup_key};
-use ports::{KernelProgram, KernelRegion, RedirectMap};
-use v1model::{Config, Switch, V1Model};
+use shared::{InKernel, ROUNDS, RUNS, median};
 
-const ROUNDS: usize = 9;
-const RUNS: u32 = 4_000_000;
 /// Tables have 2^17 entries.
 const BITS: u32 = 17;
 const FRAME: [u8; 64] = [7; 64];
@@ -62,84 +58,35 @@ control D(packet_out packet, in headers hdr) { apply { } }
 V1Switch(P(), V(), I(), E(), C(), D()) main;
 "#;
 
-/// A P4 program in the kernel.
-struct InKernel {
-    program: KernelProgram,
-    /// Kept as the program uses them.
-    _region: KernelRegion,
-    _targets: [RedirectMap; 2],
-}
-
-fn compile(map: Option<LookupMap>) -> (Arc<Program>, KernelCode) {
+fn load(map: Option<LookupMap>) -> io::Result<InKernel> {
     let is_lpm = map == Some(LookupMap::Prefixes);
     let apply = if map.is_some() { "entries.apply();" } else { "if (meta.key == 1) { lost(); } else { found(); }" };
     let text = SOURCE.replace("KIND", if is_lpm { "lpm" } else { "exact" });
     let text = text.replace("LAST", if is_lpm { "drawn[31:24]" } else { "8w0" }).replace("APPLY", apply);
-    let (mut sources, mut diagnostics) = (diagnostics::SourceMap::new(), diagnostics::Diagnostics::new());
-    let compiled = compiler::compile(&Source::new("lookups.p4", &text), &V1Model, &mut sources, &mut diagnostics);
-    let program = Arc::new(compiled.expect("a valid program").ir);
-    let pipeline = v1model::kernel_pipeline(&program).expect("a v1model program");
-    let code = bpf::compile(&program, &pipeline, KernelOptions { cpus: 64, ports: 2 }).expect("it is small");
-    (program, code)
-}
-
-impl InKernel {
-    fn load(map: Option<LookupMap>) -> io::Result<InKernel> {
-        let (program, code) = compile(map);
-        let mut switch = Switch::new(program.clone(), Config::with_ports(2)).expect("a switch");
+    InKernel::load(&shared::compile(&text), 2, |program: &Program, objects: &mut Objects| {
         if let (Some(map), Some(table)) = (map, program.table_named("I.entries")) {
             let found = program.tables[table].actions[0].action;
             for number in 0..1 << BITS {
                 let key = Bits::new(lookup_key(number).into(), 32);
                 let key = if map == LookupMap::Prefixes { KeyValue::Lpm(key, 24) } else { KeyValue::Exact(key) };
                 let entry = TableEntry::new(vec![key], 0, found, Vec::new());
-                switch.objects_mut().insert(table, entry).expect("there is room");
+                objects.insert(table, entry).expect("there is room");
             }
         }
-        let region = KernelRegion::new(code.layout.bytes())?;
-        let state = PortState::Fast { device: 0, max_frame: 1514 };
-        bpf::set_port(&code.layout, region.words(), 0, state, true);
-        let mut writer = RegionWriter::new(&code.layout, |_| true);
-        writer.fill(region.words(), &program, switch.objects()).expect("the entries fit");
-        let (devices, sockets) = (RedirectMap::devices(1)?, RedirectMap::sockets(1)?);
-        let links = Links {
-            region: region.descriptor(),
-            devices: devices.descriptor(),
-            sockets: sockets.descriptor(),
-            port: 0,
-            has_local_senders: false,
-        };
-        let encoded = code.encode(&links, true).expect("code");
-        let program = KernelProgram::load(&encoded).map_err(|rejected| rejected.error)?;
-        Ok(InKernel { program, _region: region, _targets: [devices, sockets] })
-    }
+    })
 }
 
 /// Returns the nanoseconds of a run.
 fn time(program: &KernelProgram) -> io::Result<f64> {
     let (verdict, _) = program.run(&FRAME)?;
     assert_eq!(verdict, FOUND, "every key is in the table");
-    let start = Instant::now();
-    program.run_repeatedly(&FRAME, RUNS)?;
-    Ok(start.elapsed().as_secs_f64() * 1e9 / f64::from(RUNS))
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
+    shared::time(program, &FRAME, RUNS)
 }
 
 fn main() -> io::Result<()> {
     const MAPS: [Option<LookupMap>; 3] = [None, Some(LookupMap::Exact), Some(LookupMap::Prefixes)];
-    let ours = MAPS.iter().map(|map| InKernel::load(*map)).collect::<io::Result<Vec<_>>>();
-    let ours = match ours {
-        Ok(ours) => ours,
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            println!("skipped: needs root: {error}");
-            return Ok(());
-        }
-        Err(error) => return Err(error),
-    };
+    let ours = MAPS.iter().map(|map| load(*map)).collect::<io::Result<Vec<_>>>();
+    let Some(ours) = shared::or_skip(ours)? else { return Ok(()) };
     let theirs = MAPS.iter().map(|map| MapLookups::load(*map, BITS)).collect::<io::Result<Vec<_>>>()?;
     let programs: Vec<&KernelProgram> =
         ours.iter().map(|one| &one.program).chain(theirs.iter().map(MapLookups::program)).collect();

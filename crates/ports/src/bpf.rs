@@ -14,6 +14,7 @@ const MAP_LOOKUP: c_int = 1;
 const MAP_UPDATE: c_int = 2;
 const PROG_LOAD: c_int = 5;
 const PROG_TEST_RUN: c_int = 10;
+const PROG_GET_DESCRIPTOR: c_int = 13;
 const RAW_TRACEPOINT_OPEN: c_int = 17;
 const LINK_CREATE: c_int = 28;
 const LINK_UPDATE: c_int = 29;
@@ -295,8 +296,27 @@ pub(crate) fn sum_per_cpu(map: BorrowedFd<'_>, key: u32, values: usize) -> io::R
     Ok(sums)
 }
 
+/// Whether the kernel has a program with this number, as `ip -details link` shows it. It has one as long as a process,
+/// an interface or the BPF file system refers to it.
+///
+/// # Errors
+/// The system's: only a process with CAP_SYS_ADMIN may ask.
+pub fn is_program_loaded(number: u32) -> io::Result<bool> {
+    let mut attributes = [number, 0, 0];
+    // SAFETY: the layout is the command's: the number, that of the next program, and flags.
+    match unsafe { bpf(PROG_GET_DESCRIPTOR, &mut attributes) } {
+        Ok(descriptor) => {
+            drop(owned(descriptor));
+            Ok(true)
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
 /// Returns the number of processors for which the kernel keeps copies, which includes those that could be hot-plugged.
-fn possible_cpus() -> usize {
+/// If it is not known, as `/sys` cannot be read, this is 4,096.
+pub fn possible_cpus() -> usize {
     let text = std::fs::read_to_string("/sys/devices/system/cpu/possible").unwrap_or_default();
     // In `0-3` or `0,2-7`, the last number counts.
     let last = text.trim().rsplit(['-', ',']).next().and_then(|last| last.parse::<usize>().ok());

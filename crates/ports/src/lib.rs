@@ -47,6 +47,7 @@ mod xdp;
 mod xdp_features;
 
 pub use af_packet::AfPacketPort;
+pub use bpf::{is_program_loaded, possible_cpus};
 pub use error::PortError;
 pub use frame::{Frame, Memory};
 pub use interface::interface_index;

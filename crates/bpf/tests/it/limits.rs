@@ -105,6 +105,36 @@ fn a_table_that_cannot_be_searched_takes_no_room_from_others() {
     assert!((1 << 18..MANY).contains(&room(MANY)[0]), "{:?}", room(MANY));
 }
 
+/// A table of a million entries, which are counted.
+const COUNTED: &str = "
+    direct_counter(CounterType.packets_and_bytes) hits;
+    action a(bit<32> n) { hdr.h.first = n; hits.count(); }
+    table counted {
+        key = { hdr.h.key: exact; } actions = { a; } default_action = a(0); size = 0x100000; counters = hits;
+    }
+    apply { counted.apply(); std.egress_spec = 3; }";
+
+#[test]
+fn counts_of_a_million_entries_take_the_same_memory_on_any_number_of_processors() {
+    const ENTRIES: u32 = 1 << 20;
+    let state = "state start { packet.extract(hdr.h); transition accept; }";
+    let program = program("header h_t { bit<32> key; bit<32> first; }", "h_t h;", "", state, COUNTED);
+    let pipeline = v1model::kernel_pipeline(&program).expect("a v1model program");
+    let compiled = |cpus| bpf::compile(&program, &pipeline, KernelOptions { cpus, ports: 8 });
+    let memory = |cpus| {
+        let code = compiled(cpus).expect("it is not too large");
+        assert_eq!(code.tables().map(|(_, entries)| entries).collect::<Vec<_>>(), [ENTRIES], "{cpus} processors");
+        [code.layout.bytes(), code.layout.scratch_bytes()]
+    };
+    let [[few, few_scratch], [many, many_scratch]] = [2, 1024].map(memory);
+    // Records and counts of both copies are there, whatever the number of processors.
+    assert!(few - few_scratch > 2 * ENTRIES * (8 * 2 + 16), "{few} bytes");
+    assert_eq!(many_scratch, 512 * few_scratch);
+    assert!((many - many_scratch).abs_diff(few - few_scratch) < bpf::PAGE_BYTES, "{few} and {many} bytes");
+    let refused = compiled(1 << 20).expect_err("the scratch memory alone is too large");
+    assert!(refused.to_string().contains("more than the 256 MiB that may be shared with the kernel"), "{refused}");
+}
+
 #[test]
 fn a_full_table_that_is_nearly_emptied_is_searched_again() {
     let table = |name: &str| {

@@ -3,6 +3,7 @@
 mod atomic;
 mod beside;
 mod features;
+mod fuel;
 mod generated;
 mod headers;
 mod kernel;

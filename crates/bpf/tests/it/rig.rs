@@ -11,8 +11,8 @@ use bpf::machine::{self, Environment, MachineFault, RunOutcome};
 use bpf::{CountSink, EntryHits, KernelCode, KernelOptions, PortState, RegionCounts, RegionError, RegionWriter};
 use compiler::Source;
 use engine::{EntryHandle, Objects};
-use ir::{Program, TableId};
-use switch::{Device, DropReason, Frame, Time};
+use ir::{Program, Register, RegisterId, TableId};
+use switch::{Device, DropReason, DropSite, Frame, Time};
 use v1model::{Config, Executor, Switch, V1Model};
 
 /// Number of ports of the switches; all are fast.
@@ -298,8 +298,14 @@ impl Rig {
         way
     }
 
+    /// Returns the switch that interprets all packets.
+    pub fn reference(&self) -> &Switch {
+        &self.references[0]
+    }
+
     /// Compares the counts of fast and slow packets together with those of the switch that had all.
     pub fn compare_counts(&self) {
+        self.references[1..].iter().for_each(|other| self.compare_with_reference(other));
         let counts = RegionCounts::new(&self.compiled.layout, &self.region);
         for port in 0..PORTS {
             for (count, expected) in [(counts.sent(port), &self.sent), (counts.received(port), &self.received)] {
@@ -323,15 +329,25 @@ impl Rig {
         assert_eq!(errors(&self.slow) + fast, errors(&self.references[0]), "parser errors");
     }
 
+    /// Compares registers, counters and drops of machine code with those of the interpreter.
+    fn compare_with_reference(&self, other: &Switch) {
+        let reference = self.reference();
+        for (id, counter) in &self.program.counters {
+            for index in 0..counter.size.unwrap_or(0) {
+                let counts = [reference, other].map(|switch| switch.objects().counter(id, index));
+                assert_eq!(counts[0], counts[1], "counter {} at {index}", counter.name);
+            }
+        }
+        for (id, register) in &self.program.registers {
+            assert_eq!(words(reference, id, register), words(other, id, register), "register {}", register.name);
+        }
+        assert_eq!(sites(reference), sites(other), "drops by reason and place");
+    }
+
     /// Compares the registers, which fast and slow packets share.
     fn compare_registers(&self) {
         for (id, register) in &self.program.registers {
-            let words = |switch: &Switch| {
-                let mut words = Vec::new();
-                switch.objects().read_register_words(id, 0..register.size.min(1 << 16), &mut words);
-                words
-            };
-            let (fast, all) = (words(&self.slow), words(&self.references[0]));
+            let (fast, all) = (words(&self.slow, id, register), words(self.reference(), id, register));
             let differs =
                 (0..fast.len().max(all.len())).find(|at| fast.get(*at).unwrap_or(&0) != all.get(*at).unwrap_or(&0));
             assert_eq!(differs, None, "register {}", register.name);
@@ -352,25 +368,32 @@ impl Rig {
     }
 
     fn compare_drops(&self, counts: &RegionCounts<'_>) {
-        let mut drops: BTreeMap<(&str, String), u64> = BTreeMap::new();
+        let mut drops = sites(&self.slow);
         for (is_egress, loc, packets) in counts.drops() {
             let reason = if is_egress { DropReason::EgressProgram } else { DropReason::IngressProgram };
             let place = if loc.as_u32() == 0 { String::new() } else { self.program.locs[loc].to_string() };
             *drops.entry((reason.name(), place)).or_default() += packets;
         }
-        let sites = |switch: &Switch| {
-            let sites = switch.drop_sites().into_iter();
-            let key = |site: &switch::DropSite| {
-                (site.reason.name(), site.place.as_ref().map_or_else(String::new, |(place, _)| place.to_string()))
-            };
-            sites.map(|site| (key(&site), site.packets)).collect::<Vec<_>>()
-        };
-        for (key, packets) in sites(&self.slow) {
-            *drops.entry(key).or_default() += packets;
-        }
-        let all: BTreeMap<_, _> = sites(&self.references[0]).into_iter().collect();
+        let all = sites(self.reference());
         assert_eq!(drops, all, "drops by reason and place");
     }
+}
+
+/// Returns the first words of a register.
+fn words(switch: &Switch, id: RegisterId, register: &Register) -> Vec<u64> {
+    let mut words = Vec::new();
+    switch.objects().read_register_words(id, 0..register.size.min(1 << 16), &mut words);
+    words
+}
+
+/// Returns the numbers of dropped packets by reason and place.
+fn sites(switch: &Switch) -> BTreeMap<(&'static str, String), u64> {
+    let place = |site: &DropSite| site.place.as_ref().map_or_else(String::new, |(place, _)| place.to_string());
+    let mut sites = BTreeMap::new();
+    for site in switch.drop_sites() {
+        *sites.entry((site.reason.name(), place(&site))).or_default() += site.packets;
+    }
+    sites
 }
 
 /// Returns the first words of a region behind its scratch memory.

@@ -19,6 +19,7 @@ use crate::forwarder::{ForwarderKind, Running};
 use crate::load::{self, Rate};
 use crate::network::{Destinations, Network, ROUTER_MACS, RouteKeys, SINK_MAC, entries_for};
 use crate::process::{BenchProcess, pinned};
+use crate::xdp_object::AttachedObject;
 
 /// First argument of the process of a controller.
 pub const WRITER: &str = "writer";
@@ -36,6 +37,7 @@ enum KernelForwarder {
     RedirectOnly,
     HandWritten,
     HandWrittenWide,
+    Object,
     Kernel,
     KernelWide,
     KernelSlow,
@@ -53,10 +55,11 @@ enum KernelForwarder {
 type RowOfTable = (KernelForwarder, &'static str, &'static [(KernelForwarder, Option<f64>)]);
 
 /// Every forwarder.
-const ROWS: [RowOfTable; 14] = [
+const ROWS: [RowOfTable; 15] = [
     (KernelForwarder::RedirectOnly, "redirect only, at XDP", &[]),
     (KernelForwarder::HandWritten, "hand-written router, 256 prefixes", &[]),
     (KernelForwarder::HandWrittenWide, "hand-written router, 64 K prefixes", &[]),
+    (KernelForwarder::Object, "the object file, 256 prefixes", &[]),
     (KernelForwarder::Routing, "Linux kernel, routing, 256 prefixes", &[]),
     (KernelForwarder::OpenVswitch, "Open vSwitch, AF_XDP, one flow rule", &[]),
     (KernelForwarder::Testpmd, "DPDK testpmd, AF_XDP, no lookup", &[]),
@@ -71,6 +74,7 @@ const ROWS: [RowOfTable; 14] = [
             (KernelForwarder::AfXdp, Some(3.0)),
             (KernelForwarder::OpenVswitch, None),
             (KernelForwarder::Testpmd, None),
+            (KernelForwarder::Object, None),
         ],
     ),
     (
@@ -102,6 +106,7 @@ enum RunningForwarder {
     Routing,
     Redirect(#[expect(dead_code, reason = "dropping it ends the forwarder")] RedirectOnly),
     Router(#[expect(dead_code, reason = "dropping it ends the forwarder")] HandWrittenRouter),
+    Object(AttachedObject),
     Triplane(BenchProcess),
     Other(Running),
 }
@@ -109,6 +114,7 @@ enum RunningForwarder {
 impl RunningForwarder {
     fn stop(self) -> Result<(), Box<dyn Error>> {
         match self {
+            RunningForwarder::Object(attached) => attached.detach(),
             RunningForwarder::Triplane(process) => process.stop().map(drop),
             RunningForwarder::Other(running) => running.stop().map(drop),
             RunningForwarder::Routing | RunningForwarder::Redirect(_) | RunningForwarder::Router(_) => Ok(()),
@@ -125,7 +131,12 @@ impl KernelForwarder {
         }
     }
 
-    fn start(self, network: &Network, directory: &Path) -> Result<RunningForwarder, Box<dyn Error>> {
+    fn start(
+        self,
+        settings: &Settings,
+        network: &Network,
+        directory: &Path,
+    ) -> Result<RunningForwarder, Box<dyn Error>> {
         network.let_kernel_route(self == KernelForwarder::Routing)?;
         Ok(match self {
             KernelForwarder::Routing => RunningForwarder::Routing,
@@ -141,6 +152,10 @@ impl KernelForwarder {
                 let route = |address| Ipv4Route { address, length: 24, next_hop: 0 };
                 let routes: Vec<_> = self.destinations().prefixes().map(route).collect();
                 RunningForwarder::Router(network.router.enter(|| HandWrittenRouter::attach(&["r1"], &routes, &hop))??)
+            }
+            KernelForwarder::Object => {
+                let object = settings.object.as_ref().ok_or("no object file is named")?;
+                RunningForwarder::Object(object.attach(network)?)
             }
             KernelForwarder::Kernel
             | KernelForwarder::KernelWide
@@ -177,7 +192,7 @@ impl KernelForwarder {
         let flood = || network.load_to(self.destinations(), settings.len, 64, None);
         // A program that starts under the flood finds the flow at the switch.
         let early = if self == KernelForwarder::KernelLate { Some(flood()?) } else { None };
-        let running = self.start(network, directory)?;
+        let running = self.start(settings, network, directory)?;
         let mut load = early.map_or_else(flood, Ok)?;
         let rate = load::rate(&mut load, &sink, settings.seconds, || None)?;
         drop(load);
@@ -188,12 +203,22 @@ impl KernelForwarder {
     }
 }
 
-/// Whether a forwarder of others starts on this machine; the reason is printed if it does not.
-fn works(row: KernelForwarder, name: &str, network: &Network, directory: &Path) -> bool {
-    if !matches!(row, KernelForwarder::OpenVswitch | KernelForwarder::Testpmd) {
-        return true;
-    }
-    let result = row.start(network, directory).and_then(RunningForwarder::stop);
+/// Whether a forwarder of others works on this machine; the reason is printed if it does not.
+fn works(row: KernelForwarder, name: &str, settings: &Settings, network: &Network, directory: &Path) -> bool {
+    let result = match row {
+        KernelForwarder::OpenVswitch | KernelForwarder::Testpmd => {
+            row.start(settings, network, directory).and_then(RunningForwarder::stop)
+        }
+        // The file may be anything.
+        KernelForwarder::Object if settings.object.is_some() => {
+            row.measure(settings, network, directory).and_then(|rate| match rate.arrived > 0.0 {
+                true => Ok(()),
+                false => Err("it forwards no frame".into()),
+            })
+        }
+        KernelForwarder::Object => return false,
+        _ => return true,
+    };
     result.inspect_err(|error| println!("{name}: left out, {error}")).is_ok()
 }
 
@@ -224,7 +249,7 @@ pub fn compare(settings: &Settings, network: &Network, directory: &Path) -> Resu
     std::fs::write(directory.join("slow.json"), entries_for(Destinations::Ascending, RouteKeys::SlowPrefixes))?;
     std::fs::write(directory.join("rules.json"), entries_for(Destinations::Ascending, RouteKeys::Rules))?;
     let rows: Vec<RowOfTable> =
-        ROWS.into_iter().filter(|(row, name, _)| works(*row, name, network, directory)).collect();
+        ROWS.into_iter().filter(|(row, name, _)| works(*row, name, settings, network, directory)).collect();
     let mut rounds: Vec<Vec<Rate>> = Vec::new();
     for _ in 0..settings.rounds {
         let round = rows.iter().map(|(row, ..)| row.measure(settings, network, directory));

@@ -3,8 +3,10 @@
 //!
 //! ```text
 //! cargo bench -p triplane --bench live [-- [rounds=7] [seconds=0.5] [len=60] [kinds=bare,triplane,...]
-//!     [only=rate|overload|latency|workers|kernel|applications]]
+//!     [only=rate|overload|latency|workers|kernel|applications] [xdp=FILE[:SECTION] [entries=COMMAND]]]
 //! ```
+//!
+//! `xdp` adds a row to `kernel`: an XDP program in an object file, see [`xdp_object`].
 //!
 //! Everything runs in network namespaces that the benchmark creates, on veth pairs, and needs root. All kinds take
 //! turns in every round, so that other load on the machine affects all of them. Ratios are taken within a round, and
@@ -23,6 +25,7 @@ mod overload;
 #[path = "../shared/process.rs"]
 mod process;
 mod workers;
+mod xdp_object;
 
 use std::error::Error;
 use std::path::Path;
@@ -32,6 +35,7 @@ use figures::{Directory, median, sorted};
 use forwarder::ForwarderKind;
 use load::Rate;
 use network::Network;
+use xdp_object::XdpObject;
 
 struct Settings {
     rounds: usize,
@@ -39,6 +43,7 @@ struct Settings {
     len: usize,
     only: Option<String>,
     kinds: Vec<ForwarderKind>,
+    object: Option<XdpObject>,
 }
 
 impl Settings {
@@ -49,12 +54,16 @@ impl Settings {
             len: 60,
             only: None,
             kinds: ForwarderKind::ALL.map(|(kind, _)| kind).to_vec(),
+            object: None,
         };
+        let (mut object, mut entries) = (None, None);
         for argument in std::env::args().skip(1) {
             match argument.split_once('=') {
                 Some(("rounds", value)) => this.rounds = value.parse::<usize>()?.max(1),
                 Some(("seconds", value)) => this.seconds = value.parse()?,
                 Some(("len", value)) => this.len = value.parse()?,
+                Some(("xdp", value)) => object = Some(value.to_owned()),
+                Some(("entries", value)) => entries = Some(value.to_owned()),
                 Some(("only", value)) => this.only = Some(value.to_owned()),
                 Some(("kinds", names)) => {
                     let named = |(_, name): &(ForwarderKind, &str)| names.split(',').any(|wanted| wanted == *name);
@@ -63,6 +72,7 @@ impl Settings {
                 _ => {}
             }
         }
+        this.object = object.map(|named| XdpObject::new(&named, entries));
         Ok(this)
     }
 

@@ -28,6 +28,7 @@ mod lab_writes;
 mod layers;
 mod live;
 mod live_kernel;
+mod live_kernel_process;
 mod live_swap;
 mod live_workers;
 mod market;

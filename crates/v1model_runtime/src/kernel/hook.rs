@@ -71,10 +71,10 @@ impl KernelHook {
         let Some(loader) = self.loader.clone() else { return };
         let (answer, answered) = channel();
         let (program, config) = (Arc::clone(&self.program), switch.config().clone());
-        let number = loader.announce();
+        let (number, cpus) = (loader.announce(), self.ports.cpus);
         let run = move || {
             // The hook may have turned to another program.
-            let _ = answer.send(loader.load(compile(&program, &config), number));
+            let _ = answer.send(loader.load(compile(&program, &config, cpus), number));
         };
         match std::thread::Builder::new().name("kernel-compiler".to_owned()).spawn(run) {
             Ok(_) => self.loading = Some(answered),

@@ -17,6 +17,10 @@ use super::{KernelPorts, NotInKernel, RestrictLoader, system};
 /// Error number of a device whose MTU is too large for XDP programs without multi-buffer support.
 const ERANGE: i32 = 34;
 
+/// Maximum number of processors with scratch memory, which takes up to 32 KiB for each. Packets on others take the
+/// switch.
+const MAX_CPUS: u32 = 1024;
+
 /// Code that runs on all ports. Its gate is closed: it hands all packets over.
 pub(super) struct LoadedCode {
     pub code: KernelCode,
@@ -41,12 +45,17 @@ pub(super) fn beyond(port: PortId) -> Option<String> {
     (port.0 > last).then(|| format!("the kernel's ports have the numbers to {last}"))
 }
 
-/// Compiles a program.
-pub(super) fn compile(program: &Arc<Program>, config: &Config) -> Result<CompiledProgram, NotInKernel> {
+/// Returns the number of processors that get scratch memory, of those that there may ever be.
+pub(super) fn cpus(possible: usize) -> u32 {
+    u32::try_from(possible).unwrap_or(MAX_CPUS).clamp(1, MAX_CPUS).next_power_of_two()
+}
+
+/// Compiles a program, with scratch memory for this number of processors.
+pub(super) fn compile(program: &Arc<Program>, config: &Config, cpus: u32) -> Result<CompiledProgram, NotInKernel> {
     let pipeline = v1model::kernel_pipeline(program).map_err(|error| NotInKernel::Program(error.to_string()))?;
     let widest = config.ports.iter().map(|port| port.0).max().unwrap_or(0);
     let ports = widest.saturating_add(1).min(KernelOptions::default().ports).next_power_of_two();
-    let options = KernelOptions { ports, ..KernelOptions::default() };
+    let options = KernelOptions { cpus, ports };
     let code = bpf::compile(program, &pipeline, options);
     let code = code.map_err(|error| NotInKernel::Program(error.to_string()))?;
     if code.can_forward || code.can_drop {
@@ -203,6 +212,15 @@ impl KernelLoader {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_processor_that_may_be_there_has_scratch_memory() {
+        for (possible, cpus) in [(1, 1), (2, 2), (3, 4), (64, 64), (65, 128), (1000, 1024), (1024, 1024)] {
+            assert_eq!(super::cpus(possible), cpus, "{possible} processors");
+        }
+        // The memory is bounded, whatever the system says.
+        assert_eq!([0, 1025, 4096, usize::MAX].map(super::cpus), [1, 1024, 1024, 1024]);
+    }
 
     #[test]
     fn a_loader_that_retired_attaches_no_code_of_before() {

@@ -117,6 +117,8 @@ pub struct KernelPorts {
     /// Ports that can run no program in the kernel, with the reasons.
     beyond: Vec<(PortId, String)>,
     is_gpl: bool,
+    /// Number of processors that get scratch memory. It is read at the start, as files may be restricted later.
+    cpus: u32,
     /// Whether the kernel says which devices accept redirected frames.
     says_redirects: bool,
     /// The ports that ran the program when it was attached last; `None` while none is attached. Clones share it.
@@ -223,7 +225,7 @@ impl KernelPorts {
     /// # Errors
     /// [`NotInKernel`], if no program can run in the kernel. Nothing has changed then: all frames go to the switch.
     pub fn attach(
-        self,
+        mut self,
         switch: &mut Switch,
         is_placeholder: bool,
         restrict_loader: Option<RestrictLoader>,
@@ -233,10 +235,11 @@ impl KernelPorts {
             let beyond = self.beyond.into_iter().next();
             return Err(beyond.map_or(NotInKernel::NoPort, |(port, reason)| NotInKernel::Port { port, reason }));
         }
+        self.cpus = load::cpus(ports::possible_cpus());
         let loader = restrict_loader.map(|restrict| KernelLoader::start(self.clone(), restrict)).transpose()?;
         let summary = match is_placeholder {
             true => Err(NotInKernel::NoProgram),
-            false => load::compile(switch.program(), switch.config())
+            false => load::compile(switch.program(), switch.config(), self.cpus)
                 .and_then(|code| self.load(code))
                 .and_then(|loaded| self.install(switch, loaded))
                 .inspect_err(|error| self.restore_after(error)),
