@@ -26,7 +26,7 @@ use ir::{
     CounterId, Entry, Key, KeyValue, LocId, MatchKind, MeterId, ProfileId, Program, RegisterId, Table, TableId,
     ValueSetId,
 };
-use tables::flat::{FlatExact, FlatPrefixes, FlatRules, RuleElement};
+use tables::flat::{FlatExact, FlatPrefixes, FlatRules, MAX_ELEMENTS, RuleElement};
 
 use crate::KernelOptions;
 use crate::emit::{CRC_TABLE_WORDS, Crc, HandOverReason};
@@ -44,7 +44,7 @@ pub(crate) const MAX_SCRATCH_WORDS: u32 = 4000;
 /// Number of entries of a table that requests no size.
 const DEFAULT_ENTRIES: u64 = 1024;
 /// Maximum number of elements of a key.
-const MAX_KEYS: usize = 8;
+const MAX_KEYS: usize = MAX_ELEMENTS;
 
 /// Number of receive queues of a port whose hand-overs are numbered apart. Queues with the same remainder share
 /// numbers.
@@ -123,6 +123,15 @@ pub(crate) struct FlatTable {
     pub meter: Option<MeterCells>,
 }
 
+impl FlatTable {
+    /// Whether entries with the same action and arguments have the same record: if no words by record are the entry's
+    /// own.
+    pub(crate) fn shares_records(&self) -> bool {
+        let is_alone = self.counts.is_some() || self.uses.is_some() || self.meter.is_some() || self.profile.is_some();
+        !is_alone && matches!(self.search, TableSearch::Exact(_) | TableSearch::Prefixes(_))
+    }
+}
+
 /// Cells of meters, [`meter_word::COUNT`] words each. They lie in front of the tables, as they have one copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MeterCells {
@@ -199,7 +208,8 @@ fn search(program: &Program, table: &Table, capacity: u32) -> Result<TableSearch
             FlatPrefixes::new(width, capacity).map(TableSearch::Prefixes).ok_or(HandOverReason::TableSize)
         }
         keys if is_narrow && keys.len() <= MAX_KEYS && keys.iter().all(|key| key.kind == MatchKind::Exact) => {
-            Ok(TableSearch::Exact(FlatExact::new(keys.len(), capacity)))
+            let widths: Vec<u32> = keys.iter().map(|key| key.width).collect();
+            Ok(TableSearch::Exact(FlatExact::new(&widths, capacity)))
         }
         _ if is_narrow && chain(table).is_some() => Ok(TableSearch::Chain),
         keys if is_narrow && keys.len() <= MAX_KEYS => Ok(TableSearch::Rules(FlatRules::new(

@@ -18,6 +18,7 @@
 
 mod key;
 mod profile;
+mod records;
 mod value_set;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,10 +29,10 @@ use ir::{ProfileId, Program, TableId};
 use tables::flat::{PrefixWriter, RuleWriter};
 
 use crate::layout::{FlatTable, GATE_OPEN, RegionLayout, TableSearch, chain};
-use crate::region::{CountSink, load, store, take_counts, take_hits};
-use crate::split::words_of;
+use crate::region::{CountSink, store, take_counts, take_hits};
 use key::{WrittenKey, key};
-use profile::{CopiedProfile, MAX_RETRIES, Numbers, ProfileView};
+use profile::{CopiedProfile, MAX_RETRIES, ProfileView};
+use records::Records;
 use value_set::write_set;
 
 /// The tables of a region cannot be brought up to date.
@@ -81,7 +82,7 @@ struct CopiedTable {
     /// Entries by their number in the switch.
     entries: BTreeMap<u32, WrittenEntry>,
     /// Numbers of records. There may be fewer than the switch has numbers.
-    records: Numbers,
+    records: Records,
     /// Numbers of entries for which there is no room, and the last one that was tried again.
     missing: BTreeSet<u32>,
     retried: u32,
@@ -96,12 +97,10 @@ impl CopiedTable {
             TableSearch::Rules(shape) => KeyWriter::Rules(RuleWriter::new(shape)),
             TableSearch::None | TableSearch::Chain | TableSearch::Exact(_) => KeyWriter::Stateless,
         };
-        // Record 0 is that of the default action.
-        let records = Numbers::new(1, layout.capacity.saturating_add(1));
         CopiedTable {
             writer,
             entries: BTreeMap::new(),
-            records,
+            records: Records::new(layout),
             missing: BTreeSet::new(),
             retried: 0,
             has_freed: false,
@@ -448,7 +447,7 @@ impl<'r> TableView<'r> {
         if let Some(hits) = take_hits(self.region, self.layout, self.base, entry.record) {
             sink.hit(self.id, entry.handle, hits);
         }
-        table.records.free(entry.record);
+        self.free_record(&mut table.records, entry.record);
         table.has_freed = true;
     }
 
@@ -461,37 +460,34 @@ impl<'r> TableView<'r> {
         program: &Program,
     ) -> Option<()> {
         let present = table.entries.get(&number).map(|entry| entry.record);
-        let record = present.or_else(|| table.records.take())?;
-        self.write_meter(record, handle);
-        let has_room = self.write_action(record, (number, &entry.action), profile, program).is_some();
-        if present.is_some() {
-            return has_room.then_some(());
-        }
-        let key = key(self.layout, &program.tables[self.id], entry).filter(|_| has_room);
+        let record = if self.layout.shares_records() {
+            // There may be fewer records than entries.
+            if present.is_none() && table.entries.len() >= self.layout.capacity as usize {
+                return None;
+            }
+            let ActionSpec::Direct(call) = &entry.action else { return None };
+            self.share_record(&mut table.records, present, &self.record_words(program, call)?)?
+        } else {
+            let record = present.or_else(|| table.records.take())?;
+            self.write_meter(record, handle);
+            if self.write_action(record, (number, &entry.action), profile, program).is_none() {
+                if present.is_none() {
+                    table.records.free(record);
+                }
+                return None;
+            }
+            if present.is_some() {
+                return Some(());
+            }
+            record
+        };
+        let key = key(self.layout, &program.tables[self.id], entry);
         let Some(key) = key.filter(|key| self.insert_key(table, key, record).is_some()) else {
-            table.records.free(record);
+            self.free_record(&mut table.records, record);
             return None;
         };
         table.entries.insert(number, WrittenEntry { handle, key, record });
         Some(())
-    }
-
-    /// Writes the action of an entry to its record; `None` if there is no room.
-    fn write_action(
-        &self,
-        record: u32,
-        (number, action): (u32, &ActionSpec),
-        profile: Option<(ProfileView<'_>, &mut CopiedProfile)>,
-        program: &Program,
-    ) -> Option<()> {
-        match (action, profile) {
-            (action, Some((profile, copied))) => {
-                self.write_reference(record, profile.reference(copied, (self.id, number), action)?);
-                Some(())
-            }
-            (ActionSpec::Direct(call), None) => self.write_record(program, record, call),
-            _ => None,
-        }
     }
 
     /// Adds a key to the search; `None` if there is no room.
@@ -549,44 +545,6 @@ impl<'r> TableView<'r> {
         if let (TableSearch::Rules(shape), KeyWriter::Rules(writer)) = (&self.layout.search, &mut table.writer) {
             table.has_freed |= writer.finish(self.words(shape.words()));
         }
-    }
-
-    /// Writes the default action; `None` if the table does not have it.
-    fn write_default(
-        &self,
-        program: &Program,
-        call: &ActionCall,
-        profile: Option<(ProfileView<'_>, u32)>,
-    ) -> Option<()> {
-        let Some((profile, number)) = profile else { return self.write_record(program, 0, call) };
-        profile.write_call(number, call);
-        self.write_reference(0, number);
-        Some(())
-    }
-
-    /// Writes the record of a table with a profile.
-    fn write_reference(&self, number: u32, reference: u32) {
-        store(self.region, (self.layout.records + self.base) / 8 + number, reference.into());
-    }
-
-    /// Writes the place of an entry's direct meter to its record, if the table has them.
-    fn write_meter(&self, record: u32, handle: EntryHandle) {
-        let Some(cells) = self.layout.meter else { return };
-        let last = (self.layout.records + self.base) / 8 + (record + 1) * self.layout.record_words - 2;
-        store(self.region, last, if handle.number < cells.count { handle.number as u64 + 1 } else { 0 });
-        store(self.region, last + 1, handle.generation.into());
-    }
-
-    /// Writes a record; `None` if the table does not have the action.
-    fn write_record(&self, program: &Program, number: u32, call: &ActionCall) -> Option<()> {
-        let action = program.tables[self.id].actions.iter().position(|action| action.action == call.action)?;
-        let first = (self.layout.records + self.base) / 8 + number * self.layout.record_words;
-        store(self.region, first, action as u64 + 1);
-        for (at, word) in (first + 1..first + self.layout.record_words).zip(call.args.iter().flat_map(words_of)) {
-            store(self.region, at, word);
-        }
-        debug_assert_ne!(load(self.region, first), 0);
-        Some(())
     }
 }
 

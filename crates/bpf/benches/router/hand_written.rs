@@ -22,8 +22,8 @@ use bpf::asm::{AccessSize, Alu, AluOperand, Assembly, Cond, Instruction, Label, 
 use bpf::uapi;
 use ports::{KernelProgram, KernelRegion, RedirectMap};
 use tables::flat::{
-    CHILD_BITS, CHILD_SHIFT, FlatExact, FlatPrefixes, HASH_MULTIPLIER, HOME_MULTIPLIER, NODE_BITS, NODE_WORDS, PROBES,
-    PrefixWriter,
+    FlatExact, FlatPrefixes, HASH_MULTIPLIER, HOME_MULTIPLIER, LEAF_BITS, LENGTH_BITS, LENGTH_SHIFT, NODE_BITS,
+    NODE_WORDS, NUMBER_BITS, PROBES, PrefixWriter, TARGET_BITS,
 };
 
 use crate::{PORTS, Route};
@@ -134,7 +134,7 @@ impl HandWritten {
     /// Loads the router for port 0, with these routes, and a source address for each port.
     pub fn load(routes: &[Route], sources: &[u64], counting: Counting) -> io::Result<HandWritten> {
         let prefixes = FlatPrefixes::new(32, ROUTES).expect("a shape");
-        let exact = FlatExact::new(1, SOURCES);
+        let exact = FlatExact::new(&[9], SOURCES);
         let memory = Memory::new(&prefixes, &exact);
         let region = KernelRegion::new(memory.bytes)?;
         let slice = |first: u32, words: usize| &region.words()[first as usize / 8..][..words];
@@ -234,10 +234,11 @@ impl Writer {
     /// Finds the longest prefix of the destination (`FlatPrefixes::lookup`), and loads its port. The number is in r5,
     /// and the word of the node in r4.
     fn find_route(&mut self, no_route: Label) {
-        let end = self.code.label();
-        let children = self.memory.prefixes + (self.prefixes.root_words() * 8) as u32;
-        let node_bytes = (NODE_WORDS * 8) as u32;
+        let [leaf, end] = [(); 2].map(|()| self.code.label());
+        let children = self.memory.prefixes + (self.prefixes.first_child() * 8) as u32;
+        let (node_bytes, mask) = ((NODE_WORDS * 8) as u32, (1 << TARGET_BITS) - 1);
         let mut left = 32 - self.prefixes.root_bits() as i32;
+        assert_eq!(self.prefixes.short_words(), 0, "the table is small");
         self.load(AccessSize::B4, R3, PACKET, DESTINATION);
         self.push(Instruction::BigEndian(R3, 32));
         self.alu(Alu::Mov, R1, R3);
@@ -246,31 +247,57 @@ impl Writer {
         self.push(Instruction::LoadAddress(R2, MapRef::Region, self.memory.prefixes));
         self.alu(Alu::Add, R2, R1);
         self.alu(Alu::Mov, R5, 0);
+        let mut leaves = Vec::new();
         loop {
             let has_none = self.code.label();
             self.load(AccessSize::B8, R4, R2, 0);
-            self.push(Instruction::Alu32(Alu::Mov, R0, R4.into()));
+            self.alu(Alu::Mov, R0, R4);
+            self.alu(Alu::And, R0, mask);
             self.jump_if(Cond::Eq, R0, 0, has_none);
             self.alu(Alu::Mov, R5, R0);
             self.push(Instruction::Bind(has_none));
             if left == 0 {
                 break;
             }
+            self.alu(Alu::Mov, R1, R4);
+            self.alu(Alu::Rsh, R1, TARGET_BITS as i32);
+            self.alu(Alu::And, R1, mask);
+            self.jump_if(Cond::Eq, R1, 0, end);
+            self.alu(Alu::Rsh, R4, LENGTH_SHIFT as i32);
+            self.alu(Alu::Mov, R0, R4);
+            self.alu(Alu::And, R0, (1 << LENGTH_BITS) - 1);
+            let is_leaf = self.code.label();
+            self.jump_if(Cond::Ne, R0, 0, is_leaf);
+            leaves.push((is_leaf, left));
             left -= NODE_BITS as i32;
-            self.alu(Alu::Rsh, R4, CHILD_SHIFT as i32);
-            self.alu(Alu::And, R4, (1 << CHILD_BITS) - 1);
-            self.jump_if(Cond::Eq, R4, 0, end);
-            self.jump_if(Cond::Gt, R4, self.prefixes.children() as i32, end);
-            self.alu(Alu::Lsh, R4, node_bytes.trailing_zeros() as i32);
+            self.jump_if(Cond::Gt, R1, self.prefixes.children() as i32, end);
+            self.alu(Alu::Lsh, R1, node_bytes.trailing_zeros() as i32);
+            // Children have the numbers from 1 on.
+            self.push(Instruction::LoadAddress(R2, MapRef::Region, children - node_bytes));
+            self.alu(Alu::Add, R2, R1);
             self.alu(Alu::Mov, R1, R3);
             self.alu(Alu::Rsh, R1, left);
             self.alu(Alu::And, R1, NODE_WORDS as i32 - 1);
             self.alu(Alu::Lsh, R1, 3);
-            // Children have the numbers from 1 on.
-            self.push(Instruction::LoadAddress(R2, MapRef::Region, children - node_bytes));
-            self.alu(Alu::Add, R2, R4);
             self.alu(Alu::Add, R2, R1);
         }
+        self.push(Instruction::Jump(end));
+        for (is_leaf, left) in leaves {
+            self.push(Instruction::Bind(is_leaf));
+            self.alu(Alu::Mov, R2, R3);
+            let behind = left - LEAF_BITS as i32;
+            self.alu(if behind < 0 { Alu::Lsh } else { Alu::Rsh }, R2, behind.abs());
+            self.push(Instruction::Jump(leaf));
+        }
+        self.push(Instruction::Bind(leaf));
+        // The bits of the leaf that are in use have to be those of the destination.
+        self.alu(Alu::And, R2, (1 << LEAF_BITS) - 1);
+        self.alu(Alu::Rsh, R4, LENGTH_BITS as i32);
+        self.alu(Alu::Xor, R4, R2);
+        self.alu(Alu::Sub, R0, 1);
+        self.alu(Alu::Rsh, R4, R0);
+        self.jump_if(Cond::Ne, R4, 0, end);
+        self.alu(Alu::Mov, R5, R1);
         self.push(Instruction::Bind(end));
         self.jump_if(Cond::Gt, R5, ROUTES as i32, no_route);
         self.alu(Alu::Mul, R5, (ROUTE_WORDS * 8) as i32);
@@ -311,21 +338,24 @@ impl Writer {
         self.push(Instruction::Load64(R0, HOME_MULTIPLIER));
         self.alu(Alu::Mul, R1, R0);
         self.alu(Alu::Rsh, R1, 32);
-        self.alu(Alu::And, R1, self.exact.home_slots() as i32 - 1);
-        self.alu(Alu::Lsh, R1, slot_bytes.trailing_zeros() as i32);
+        self.alu(Alu::Mul, R1, self.exact.home_slots() as i32);
+        self.alu(Alu::Rsh, R1, 32);
+        self.alu(Alu::Mul, R1, slot_bytes as i32);
         self.push(Instruction::LoadAddress(R2, MapRef::Region, self.memory.hash));
         self.alu(Alu::Add, R2, R1);
         self.alu(Alu::Mov, R3, PROBES as i32);
         self.push(Instruction::Bind(again));
         self.load(AccessSize::B8, R4, R2, 0);
         self.jump_if(Cond::Eq, R4, 0, end);
-        self.load(AccessSize::B8, R0, R2, 8);
+        self.alu(Alu::Mov, R0, R4);
+        self.alu(Alu::Rsh, R0, NUMBER_BITS as i32);
         self.jump_if(Cond::Eq, R0, PORT, found);
         self.alu(Alu::Add, R2, slot_bytes as i32);
         self.alu(Alu::Sub, R3, 1);
         self.jump_if(Cond::Ne, R3, 0, again);
         self.push(Instruction::Jump(end));
         self.push(Instruction::Bind(found));
+        self.push(Instruction::Alu32(Alu::Mov, R4, R4.into()));
         self.jump_if(Cond::Gt, R4, SOURCES as i32, end);
         self.alu(Alu::Mul, R4, (SOURCE_WORDS * 8) as i32);
         self.push(Instruction::LoadAddress(R2, MapRef::Region, self.memory.source_records));

@@ -5,7 +5,7 @@
 
 use std::io;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bpf::asm::Links;
 use bpf::{KernelOptions, PortState, RegionWriter};
@@ -25,8 +25,13 @@ pub struct InKernel {
     pub program: KernelProgram,
     /// Its instructions.
     pub code: Vec<u64>,
+    pub source: Arc<Program>,
+    pub switch: Switch,
+    pub writer: RegionWriter,
+    pub region: KernelRegion,
+    /// Time to write all entries.
+    pub fill: Duration,
     /// Kept as the program uses them.
-    _region: KernelRegion,
     _targets: [RedirectMap; 2],
 }
 
@@ -46,7 +51,7 @@ pub fn devices(ports: u32) -> io::Result<RedirectMap> {
 }
 
 impl InKernel {
-    /// Loads a P4 program for port 0 of `ports`, all of which are up, with the entries that `write` writes.
+    /// Loads a P4 program for port 0 of `ports`, which are up, with the entries that `write` writes.
     pub fn load(
         program: &Arc<Program>,
         ports: u32,
@@ -62,7 +67,10 @@ impl InKernel {
             bpf::set_port(&code.layout, region.words(), port, state, true);
         }
         let mut writer = RegionWriter::new(&code.layout, |_| true);
+        let start = Instant::now();
         writer.fill(region.words(), program, switch.objects()).expect("the entries fit");
+        let fill = start.elapsed();
+        switch.objects_mut().record_changes();
         let (devices, sockets) = (devices(ports)?, RedirectMap::sockets(1)?);
         let links = Links {
             region: region.descriptor(),
@@ -72,7 +80,8 @@ impl InKernel {
             has_local_senders: false,
         };
         let code = code.encode(&links, true).expect("code");
-        Ok(InKernel { program: load(&code)?, code, _region: region, _targets: [devices, sockets] })
+        let (program, source) = (load(&code)?, program.clone());
+        Ok(InKernel { program, code, source, switch, writer, region, fill, _targets: [devices, sockets] })
     }
 }
 

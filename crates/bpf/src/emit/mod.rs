@@ -19,6 +19,7 @@ mod meter;
 mod order;
 mod packet;
 mod partial;
+mod prefixes;
 mod profile;
 mod reason;
 mod register;

@@ -55,7 +55,8 @@ impl Emitter<'_> {
             self.alu(Alu::And, R2, R0);
             self.hash_step();
         }
-        self.hash_home(shape.buckets());
+        self.hash_home();
+        self.alu(Alu::And, R1, (shape.buckets() - 1) as i32);
         self.alu(Alu::Lsh, R1, 3);
         self.load_table_address(R2, layout.words + (shape.first_bucket() * 8) as u32);
         self.alu(Alu::Add, R2, R1);

@@ -2,13 +2,11 @@
 
 use engine::NO_ACTION;
 use ir::{Action, CounterId, Expr, Key, KeyValue, SlotId, TableId};
-use tables::flat::{
-    CHILD_BITS, CHILD_SHIFT, FlatExact, FlatPrefixes, HASH_MULTIPLIER, HOME_MULTIPLIER, NODE_BITS, NODE_WORDS, PROBES,
-};
+use tables::flat::{FlatExact, HASH_MULTIPLIER, HOME_MULTIPLIER, NUMBER_BITS, PROBES};
 
 use super::scratch::ScratchWord;
 use super::{Emitter, HandOverReason, R0, R1, R2, R3, R4, small};
-use crate::asm::{AccessSize, Alu, Cond, Instruction, Label, Reg};
+use crate::asm::{AccessSize, Alu, Cond, Instruction, Label};
 use crate::layout::{FlatTable, TableSearch, chain, matched_keys};
 
 impl Emitter<'_> {
@@ -176,12 +174,25 @@ impl Emitter<'_> {
     /// [`FlatExact::lookup`]
     fn search_exact(&mut self, shape: &FlatExact, table: u32, key: &[ScratchWord], record: ScratchWord) {
         let slot_bytes = (shape.slot_words() * 8) as i32;
+        let packed: Vec<ScratchWord> = (0..shape.slot_words()).map(|_| self.spill()).collect();
+        let has_first = shape.places().iter().any(|place| place.word == 0);
         self.alu(Alu::Mov, R1, 0);
-        for word in key {
-            self.load_word(R2, *word);
+        for (at, word) in packed.iter().enumerate() {
+            let mut elements = shape.places().iter().zip(key).filter(|(place, _)| place.word == at);
+            // The first word of the hash has no effect if it is 0.
+            let Some((_, element)) = elements.next() else { continue };
+            self.load_word(R2, *element);
+            for (place, element) in elements {
+                self.load_word(R0, *element);
+                self.alu(Alu::Lsh, R0, place.shift as i32);
+                self.alu(Alu::Or, R2, R0);
+            }
+            self.store_word(*word, R2);
             self.hash_step();
         }
-        self.hash_home(shape.home_slots());
+        self.hash_home();
+        self.alu(Alu::Mul, R1, shape.home_slots() as i32);
+        self.alu(Alu::Rsh, R1, 32);
         self.alu(Alu::Mul, R1, slot_bytes);
         self.load_table_address(R2, table);
         self.alu(Alu::Add, R2, R1);
@@ -190,11 +201,17 @@ impl Emitter<'_> {
         self.bind(again);
         self.push(Instruction::Load(AccessSize::B8, R1, R2, 0));
         self.jump_if(Cond::Eq, R1, 0, end);
-        for (at, word) in (1..).zip(key) {
-            self.push(Instruction::Load(AccessSize::B8, R0, R2, at * 8));
+        for (at, word) in (0..).zip(&packed).filter(|(at, _)| *at > 0 || has_first) {
+            if at == 0 {
+                self.mov(R0, R1);
+                self.alu(Alu::Rsh, R0, NUMBER_BITS as i32);
+            } else {
+                self.push(Instruction::Load(AccessSize::B8, R0, R2, at * 8));
+            }
             self.load_word(R4, *word);
             self.jump_if(Cond::Ne, R0, R4, others);
         }
+        self.truncate(R1, NUMBER_BITS);
         self.store_word(record, R1);
         self.jump(end);
         self.bind(others);
@@ -202,6 +219,7 @@ impl Emitter<'_> {
         self.alu(Alu::Sub, R3, 1);
         self.jump_if(Cond::Ne, R3, 0, again);
         self.bind(end);
+        self.give_back(packed.len() as u32);
     }
 
     /// Adds a word in r2 to the hash in r1.
@@ -214,66 +232,11 @@ impl Emitter<'_> {
         self.alu(Alu::Xor, R1, R0);
     }
 
-    /// Turns the hash in r1 into the index of one of `places`, a power of two.
-    pub(super) fn hash_home(&mut self, places: usize) {
+    /// Turns the hash in r1 into a number of 32 bits that depends on each of its bits.
+    pub(super) fn hash_home(&mut self) {
         self.push(Instruction::Load64(R0, HOME_MULTIPLIER));
         self.alu(Alu::Mul, R1, R0);
         self.alu(Alu::Rsh, R1, 32);
-        self.alu(Alu::And, R1, (places - 1) as i32);
-    }
-
-    /// [`FlatPrefixes::lookup`]
-    fn search_prefixes(&mut self, shape: &FlatPrefixes, table: u32, key: &[ScratchWord], record: ScratchWord) {
-        let end = self.code.label();
-        let mut left = shape.width() - shape.root_bits();
-        self.load_key_from(key, left);
-        self.alu(Alu::And, R1, (shape.root_words() - 1) as i32);
-        self.alu(Alu::Lsh, R1, 3);
-        self.load_table_address(R2, table);
-        self.alu(Alu::Add, R2, R1);
-        let children = table + (shape.root_words() * 8) as u32;
-        loop {
-            let has_none = self.code.label();
-            self.push(Instruction::Load(AccessSize::B8, R3, R2, 0));
-            self.push(Instruction::Alu32(Alu::Mov, R0, R3.into()));
-            self.jump_if(Cond::Eq, R0, 0, has_none);
-            self.store_word(record, R0);
-            self.bind(has_none);
-            if left == 0 || shape.children() == 0 {
-                break;
-            }
-            let bits = left.min(NODE_BITS);
-            left -= bits;
-            self.alu(Alu::Rsh, R3, CHILD_SHIFT as i32);
-            self.alu(Alu::And, R3, (1 << CHILD_BITS) - 1);
-            self.jump_if(Cond::Eq, R3, 0, end);
-            self.jump_if(Cond::Gt, R3, shape.children() as i32, end);
-            self.alu(Alu::Sub, R3, 1);
-            self.alu(Alu::And, R3, (1 << CHILD_BITS) - 1);
-            self.alu(Alu::Mul, R3, (NODE_WORDS * 8) as i32);
-            self.load_key_from(key, left);
-            self.alu(Alu::And, R1, (1 << bits) - 1);
-            self.alu(Alu::Lsh, R1, 3);
-            self.load_table_address(R2, children);
-            self.alu(Alu::Add, R2, R3);
-            self.alu(Alu::Add, R2, R1);
-        }
-        self.bind(end);
-    }
-
-    /// Loads the bits of a key, one or two words, that have `left` bits behind them to r1, with others in front of
-    /// them.
-    fn load_key_from(&mut self, key: &[ScratchWord], left: u32) {
-        // The shape of a key of two words has no node with bits of both.
-        let word = key.len() - 1 - left as usize / 64;
-        self.load_word(R1, key[word]);
-        self.shift_right(R1, left % 64);
-    }
-
-    fn shift_right(&mut self, reg: Reg, bits: u32) {
-        if bits > 0 {
-            self.alu(Alu::Rsh, reg, bits as i32);
-        }
     }
 
     /// Enters a count among the pending ones.

@@ -144,7 +144,7 @@ fn a_full_table_that_is_nearly_emptied_is_searched_again() {
             }}\n"
         )
     };
-    let names: Vec<String> = (0..40).map(|number| format!("others{number}")).collect();
+    let names: Vec<String> = (0..80).map(|number| format!("others{number}")).collect();
     let (tables, applies): (String, String) =
         names.iter().map(|name| (table(name), format!("{name}.apply(); "))).unzip();
     let ingress = format!(

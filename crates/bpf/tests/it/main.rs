@@ -8,6 +8,7 @@ mod generated;
 mod headers;
 mod kernel;
 mod limits;
+mod lookups;
 mod machine;
 mod meter_paths;
 mod meters;

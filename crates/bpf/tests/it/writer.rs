@@ -165,8 +165,8 @@ fn an_update_waits_for_packets_that_use_the_tables_it_changes() {
 fn packets_of_a_table_without_room_are_handed_over_until_there_is_room_again() {
     let mut rig = Rig::new(&two_tables(), |_, _| ());
     // Keys whose slots are the same: the run of slots is full although the table is not.
-    let shape = tables::flat::FlatExact::new(1, 64);
-    let keys: Vec<u64> = (0..1 << 16).filter(|key| shape.home([*key].into_iter()) == 5).take(17).collect();
+    let shape = tables::flat::FlatExact::new(&[16], 64);
+    let keys: Vec<u64> = (0..1 << 16).filter(|key| shape.home(&[*key]) == 5).take(17).collect();
     let (last, first) = keys.split_last().expect("17 keys");
     for key in first {
         let add = |program: &Program, objects: &mut Objects| {
@@ -198,8 +198,8 @@ fn packets_of_a_table_without_room_are_handed_over_until_there_is_room_again() {
 
 /// Returns entries that share their slots: any 16 of them have room, but no more.
 fn crowded_entries(program: &Program) -> Vec<TableEntry> {
-    let shape = tables::flat::FlatExact::new(1, 64);
-    let keys = (0..1 << 16).filter(|key| shape.home([*key].into_iter()) == 5);
+    let shape = tables::flat::FlatExact::new(&[16], 64);
+    let keys = (0..1 << 16).filter(|key| shape.home(&[*key]) == 5);
     keys.take(60).map(|key| exact_entry(program, key, key)).collect()
 }
 
@@ -255,8 +255,8 @@ fn the_largest_tables_get_less_room_than_they_request_if_all_have_some() {
 fn a_switch_whose_entries_do_not_fit_says_so_until_they_do() {
     let program = two_tables();
     let mut switch = Switch::new(program.clone(), Config::with_ports(8)).expect("a switch");
-    let shape = tables::flat::FlatExact::new(1, 64);
-    let keys: Vec<u64> = (0..1 << 16).filter(|key| shape.home([*key].into_iter()) == 5).take(17).collect();
+    let shape = tables::flat::FlatExact::new(&[16], 64);
+    let keys: Vec<u64> = (0..1 << 16).filter(|key| shape.home(&[*key]) == 5).take(17).collect();
     for key in &keys {
         let entry = exact_entry(&program, *key, 1);
         switch.objects_mut().insert(exact(&program).0, entry).expect("the switch has room");

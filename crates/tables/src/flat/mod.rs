@@ -20,8 +20,10 @@ mod prefixes;
 mod rules;
 
 pub use choices::{BLOCK_SIZE_BITS, ChoiceWriter, FlatChoices, MAX_CHOICES};
-pub use exact::{FlatExact, HASH_MULTIPLIER, HOME_MULTIPLIER, PROBES};
-pub use prefixes::{CHILD_BITS, CHILD_SHIFT, FlatPrefixes, NODE_BITS, NODE_WORDS, PrefixWriter};
+pub use exact::{ElementPlace, FlatExact, HASH_MULTIPLIER, HOME_MULTIPLIER, MAX_ELEMENTS, NUMBER_BITS, PROBES};
+pub use prefixes::{
+    FlatPrefixes, LEAF_BITS, LENGTH_BITS, LENGTH_SHIFT, NODE_BITS, NODE_WORDS, PrefixWriter, TARGET_BITS,
+};
 pub use rules::{FlatRule, FlatRules, MAX_RULES, MAX_STEPS, MAX_TUPLES, RuleElement, RuleWriter};
 
 use std::sync::atomic::{AtomicU64, Ordering};
