@@ -51,6 +51,8 @@ const MAX_KEYS: usize = MAX_ELEMENTS;
 pub const ORDERED_QUEUES: u32 = 16;
 /// Number of buckets of flows, a power of two.
 pub(crate) const FLOW_BUCKETS: u32 = 4096;
+/// Bytes of a processor's counts of a port.
+pub(crate) const PORT_COUNT_BYTES: u32 = 32;
 
 /// Bit of the gate: packets may run.
 pub(crate) const GATE_OPEN: u64 = 1;
@@ -144,7 +146,13 @@ pub(crate) struct MeterCells {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegionLayout {
     pub(crate) options: KernelOptions,
-    pub(crate) scratch_bytes: u32,
+    /// Bytes of a processor: its scratch memory, and its counts by port. A power of two.
+    pub(crate) cpu_bytes: u32,
+    /// Offset of the counts by port in the memory of a processor: packets and bytes that were received, and that were
+    /// sent, [`PORT_COUNT_BYTES`] in all. Only the processor writes them, so they take no atomic additions.
+    pub(crate) port_counts: u32,
+    /// The sums of these counts over the processors that have been collected, likewise by port.
+    pub(crate) collected: u32,
     /// Number of the last hand-over of each queue of each port.
     pub(crate) handed: u32,
     /// Number of the last hand-over that the switch is done with, likewise.
@@ -157,8 +165,6 @@ pub struct RegionLayout {
     pub(crate) atomic_lock: Option<u32>,
     pub(crate) gate: u32,
     pub(crate) port_states: u32,
-    pub(crate) received: u32,
-    pub(crate) sent: u32,
     /// Packets that were counted as sent, but whose device was gone.
     pub(crate) unsent: u32,
     /// Packets by port that were dropped, as the switch was too far behind for those before them.
@@ -304,8 +310,11 @@ impl RegionLayout {
         limit: u64,
     ) -> Result<RegionLayout, Unsupported> {
         let mut bytes = Allocator(0, MAX_BYTES);
-        let scratch_bytes = (scratch_words * 8).next_power_of_two().max(64);
-        bytes.take(u64::from(options.cpus) * u64::from(scratch_bytes / 8))?;
+        let port_counts = (scratch_words * 8).next_multiple_of(64);
+        let port_count_bytes = options.ports.checked_mul(PORT_COUNT_BYTES).ok_or(Unsupported::Memory)?;
+        let cpu_bytes = port_counts.checked_add(port_count_bytes).and_then(u32::checked_next_power_of_two);
+        let cpu_bytes = cpu_bytes.ok_or(Unsupported::Memory)?;
+        bytes.take(u64::from(options.cpus) * u64::from(cpu_bytes / 8))?;
         let ports = u64::from(options.ports);
         let queues = ports * u64::from(ORDERED_QUEUES);
         let (handed, done) = (bytes.take(queues)?, bytes.take(queues)?);
@@ -314,7 +323,7 @@ impl RegionLayout {
         let clock_origin = bytes.take(1)?;
         let gate = bytes.take(1)?;
         let port_states = bytes.take(ports)?;
-        let (received, sent) = (bytes.take(2 * ports)?, bytes.take(2 * ports)?);
+        let collected = bytes.take(u64::from(port_count_bytes / 8))?;
         let (unsent, crowded) = (bytes.take(2 * ports)?, bytes.take(2 * ports)?);
         let loc_count = program.locs.len().max(1) as u32;
         let drops = bytes.take(2 * u64::from(loc_count))?;
@@ -394,7 +403,9 @@ impl RegionLayout {
         let bytes = (bytes.0 as u32 + copy_bytes + 8).next_multiple_of(PAGE_BYTES);
         Ok(RegionLayout {
             options,
-            scratch_bytes,
+            cpu_bytes,
+            port_counts,
+            collected,
             handed,
             done,
             buckets,
@@ -402,8 +413,6 @@ impl RegionLayout {
             atomic_lock,
             gate,
             port_states,
-            received,
-            sent,
             unsent,
             crowded,
             drops,
@@ -468,13 +477,13 @@ impl RegionLayout {
         self.bytes
     }
 
-    /// Returns the size of the scratch memory of all processors, which lies at the start of the region, in bytes.
+    /// Returns the size of the memory of all processors, which lies at the start of the region, in bytes.
     pub fn scratch_bytes(&self) -> u32 {
-        self.scratch_bytes * self.options.cpus
+        self.cpu_bytes * self.options.cpus
     }
 
-    /// Returns the number of bytes in front of the gate: the clock, and what packets change before their commit, such
-    /// as the lock.
+    /// Returns the number of bytes in front of the gate: the clock, the counts by port of each processor, and what
+    /// packets change before their commit, such as the lock.
     pub fn private_bytes(&self) -> u32 {
         self.gate
     }

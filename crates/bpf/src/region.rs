@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use engine::{CounterValue, EntryHandle};
 use ir::{CounterId, LocId, TableId};
 
-use crate::emit::{PORT_LENGTH_SHIFT, PORT_RECEIVES};
-use crate::layout::{FlatTable, ORDERED_QUEUES, RegionLayout};
+use crate::emit::{PORT_LENGTH_SHIFT, PORT_RECEIVES, SENT};
+use crate::layout::{FlatTable, ORDERED_QUEUES, PORT_COUNT_BYTES, RegionLayout};
 
 /// The state of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,12 +79,20 @@ impl<'r> RegionCounts<'r> {
 
     /// Returns the packets that were received by a port and not handed over.
     pub fn received(&self, port: u32) -> CounterValue {
-        if port < self.layout.ports() { self.pair(self.layout.received, port) } else { CounterValue::default() }
+        self.at_port(port, 0)
     }
 
     /// Returns the packets that left by a port.
     pub fn sent(&self, port: u32) -> CounterValue {
-        if port < self.layout.ports() { self.pair(self.layout.sent, port) } else { CounterValue::default() }
+        self.at_port(port, SENT)
+    }
+
+    fn at_port(&self, port: u32, offset: u32) -> CounterValue {
+        if port < self.layout.ports() {
+            port_count(self.layout, self.region, port, offset)[0]
+        } else {
+            CounterValue::default()
+        }
     }
 
     /// Returns the number of packets dropped by ingress (false) or egress (true) at each place of the program with
@@ -157,10 +165,10 @@ pub(crate) fn take_hits(region: &[AtomicU64], table: &FlatTable, base: u32, reco
 /// Takes all counts but the hits of entries out of a region.
 pub(crate) fn take_counts(layout: &RegionLayout, region: &[AtomicU64], sink: &mut dyn CountSink) {
     for port in 0..layout.ports() {
-        if let Some(count) = take_pair(region, layout.received, port) {
+        if let Some(count) = take_port_count(layout, region, port, 0) {
             sink.received(port, count);
         }
-        if let Some(count) = take_pair(region, layout.sent, port) {
+        if let Some(count) = take_port_count(layout, region, port, SENT) {
             sink.sent(port, count);
         }
         if let Some(count) = take_pair(region, layout.unsent, port) {
@@ -187,6 +195,28 @@ pub(crate) fn take_counts(layout: &RegionLayout, region: &[AtomicU64], sink: &mu
             }
         }
     }
+}
+
+/// Returns what a count of a port has grown by since it was collected, and its sum over the processors.
+fn port_count(layout: &RegionLayout, region: &[AtomicU64], port: u32, offset: u32) -> [CounterValue; 2] {
+    let place = (port * PORT_COUNT_BYTES + offset) / 8;
+    let pair_at = |at: u32| [0, 1].map(|word| load(region, at + word));
+    let of_cpu = |cpu: u32| pair_at((cpu * layout.cpu_bytes + layout.port_counts) / 8 + place);
+    let sum = (0..layout.options.cpus)
+        .map(of_cpu)
+        .fold([0u64; 2], |sum, count| [0, 1].map(|word| sum[word].wrapping_add(count[word])));
+    let collected = pair_at(layout.collected / 8 + place);
+    let value = |[packets, bytes]: [u64; 2]| CounterValue { packets, bytes };
+    [value([0, 1].map(|word| sum[word].wrapping_sub(collected[word]))), value(sum)]
+}
+
+/// Takes a count of a port, if it has grown. Packets count on while it is collected, so their words are not reset.
+fn take_port_count(layout: &RegionLayout, region: &[AtomicU64], port: u32, offset: u32) -> Option<CounterValue> {
+    let [more, sum] = port_count(layout, region, port, offset);
+    let at = (layout.collected + port * PORT_COUNT_BYTES + offset) / 8;
+    store(region, at, sum.packets);
+    store(region, at + 1, sum.bytes);
+    (more != CounterValue::default()).then_some(more)
 }
 
 /// Takes a count of packets and bytes, if it is not 0.

@@ -249,7 +249,7 @@ impl RegionWriter {
     }
 
     fn epoch(&self, region: &[AtomicU64], cpu: u32) -> u64 {
-        region[(cpu * self.layout.scratch_bytes / 8) as usize].load(Ordering::Acquire)
+        region[(cpu * self.layout.cpu_bytes / 8) as usize].load(Ordering::Acquire)
     }
 
     /// Waits until no packet runs that began before the last update or close.

@@ -6,13 +6,16 @@ use ir::HeaderId;
 
 use super::packet::{MAX_PARSED_BYTES, PLACE_MASK};
 use super::scratch::ScratchWord;
-use super::{CONTEXT, Emitter, HandOverReason, PACKET, R0, R1, R2, R3, R4};
+use super::{CONTEXT, Emitter, HandOverReason, PACKET, R0, R1, R2, R3, R4, SCRATCH};
 use crate::asm::{AccessSize, Alu, Cond, Instruction, Label, MapRef, Reg};
+use crate::layout::PORT_COUNT_BYTES;
 use crate::uapi;
 
 /// The state of a port in the region: the index of its device plus 1, [`PORT_RECEIVES`], and above 32 bits the maximum
 /// length of a frame, which is 0 if packets to the port are handed over.
 pub(crate) const PORT_LENGTH_SHIFT: i32 = 32;
+/// Offset of the count of sent packets among those of a port.
+pub(crate) const SENT: u32 = 16;
 /// Bit of the state of a port: packets that it receives run in the kernel.
 pub(crate) const PORT_RECEIVES: u64 = 1 << 31;
 
@@ -161,8 +164,22 @@ impl Emitter<'_> {
         let end = self.code.label();
         self.push(Instruction::LoadPort(R1));
         self.jump_if(Cond::Ge, R1, self.layout.options.ports as i32, end);
-        self.add_at(R1, self.layout.received);
+        self.count_at_port(0);
         self.bind(end);
+    }
+
+    /// Adds a packet of r4 bytes to a count of the port in r1, which has a bound. The count is the processor's own.
+    fn count_at_port(&mut self, offset: u32) {
+        self.alu(Alu::Lsh, R1, PORT_COUNT_BYTES.trailing_zeros() as i32);
+        self.mov(R2, SCRATCH);
+        self.alu(Alu::Add, R2, (self.layout.port_counts + offset) as i32);
+        self.alu(Alu::Add, R2, R1);
+        self.push(Instruction::Load(AccessSize::B8, R0, R2, 0));
+        self.alu(Alu::Add, R0, 1);
+        self.push(Instruction::Store(AccessSize::B8, R2, 0, R0));
+        self.push(Instruction::Load(AccessSize::B8, R0, R2, 8));
+        self.alu(Alu::Add, R0, R4);
+        self.push(Instruction::Store(AccessSize::B8, R2, 8, R0));
     }
 
     /// Adds a packet to the count with the index in a register, which has a bound.
@@ -259,7 +276,7 @@ impl Emitter<'_> {
         if self.usage.moves_headers {
             self.load_word(R4, ScratchWord::SENT_LENGTH);
         }
-        self.add_at(R1, self.layout.sent);
+        self.count_at_port(SENT);
         self.load_word(R2, ScratchWord::DEVICE);
         self.leave_epoch();
         self.push(Instruction::LoadMap(R1, MapRef::Devices));

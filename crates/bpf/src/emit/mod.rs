@@ -37,7 +37,7 @@ use crate::asm::{AccessSize, Alu, AluOperand, AsmError, Assembly, Cond, Instruct
 use crate::layout::{GATE_OPEN, RegionLayout, Unsupported};
 use crate::usage::Usage;
 use crate::{KernelPipeline, uapi};
-pub(crate) use commit::{PORT_LENGTH_SHIFT, PORT_RECEIVES};
+pub(crate) use commit::{PORT_LENGTH_SHIFT, PORT_RECEIVES, SENT};
 pub use compile::compile;
 pub(crate) use hash::{CRC_TABLE_WORDS, Crc};
 use headers::EmitSite;
@@ -237,7 +237,7 @@ impl<'p> Emitter<'p> {
         self.redirect_to_socket();
         self.bind(has_cpu);
         self.push(Instruction::LoadAddress(SCRATCH, MapRef::Region, 0));
-        self.alu(Alu::Lsh, R0, self.layout.scratch_bytes.trailing_zeros() as i32);
+        self.alu(Alu::Lsh, R0, self.layout.cpu_bytes.trailing_zeros() as i32);
         self.alu(Alu::Add, SCRATCH, R0);
         self.load_word(R0, ScratchWord::EPOCH);
         self.alu(Alu::And, R0, 1);

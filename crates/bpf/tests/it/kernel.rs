@@ -4,6 +4,7 @@ use std::io;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use bpf::RegionCounts;
 use bpf::asm::Links;
 use ports::{KernelProgram, KernelRegion, RedirectMap};
 use rng::SplitMix64;
@@ -118,8 +119,17 @@ impl InKernel {
         bpf::set_clock_origin(&rig.compiled.layout, self.region.words(), origin_ns);
     }
 
-    /// Compares the regions, but for the scratch memory.
+    /// Compares the regions, but for the scratch memory, and the counts by port.
     pub fn compare_regions(&self, rig: &Rig) {
+        let [ours, theirs] =
+            [self.region.words(), &rig.region[..]].map(|region| RegionCounts::new(&rig.compiled.layout, region));
+        for port in 0..PORTS {
+            assert_eq!(
+                (ours.received(port), ours.sent(port)),
+                (theirs.received(port), theirs.sent(port)),
+                "port {port}"
+            );
+        }
         let private = rig.compiled.layout.private_bytes() as usize / 8;
         assert_eq!(rig::shared(&self.region.words()[private..]), rig.shared_words());
     }

@@ -1,12 +1,13 @@
 //! States of the region: ports, processors, runs that meet, and memory that another process has written to.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
 use bits::Bits;
-use bpf::PortState;
 use bpf::asm::MapRef;
 use bpf::machine::RunOutcome;
-use engine::{Objects, TableEntry};
+use bpf::{CountSink, PortState, RegionCounts};
+use engine::{CounterValue, Objects, TableEntry};
 use ir::{KeyValue, Program};
 use rng::SplitMix64;
 
@@ -68,6 +69,59 @@ fn a_run_that_meets_another_one_hands_over_and_leaves_it_alone() {
     let (before, mut packet) = (all(), data.clone());
     assert!(is_handed_over(rig.machine(0, &mut packet).expect("no fault")));
     assert_eq!((all(), packet), (before, data));
+}
+
+/// Counts of ports by their number: of received and of sent packets.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct PortCounts([BTreeMap<u32, [u64; 2]>; 2]);
+
+impl CountSink for PortCounts {
+    fn received(&mut self, port: u32, count: CounterValue) {
+        self.0[0].insert(port, [count.packets, count.bytes]);
+    }
+
+    fn sent(&mut self, port: u32, count: CounterValue) {
+        self.0[1].insert(port, [count.packets, count.bytes]);
+    }
+}
+
+#[test]
+fn counts_of_a_port_are_those_of_all_processors_and_are_collected_once() {
+    let (mut rig, data) = router_and_packet();
+    let collected = |rig: &mut Rig| {
+        let mut counts = PortCounts::default();
+        rig.writer.collect_counts(&rig.region, &mut counts);
+        counts.0
+    };
+    collected(&mut rig);
+    let bytes = data.len() as u64;
+    for (runs, packets) in [(vec![(0, 0), (1, 0), (3, 0), (3, 2)], [3, 1]), (vec![(3, 0), (2, 0)], [2, 0])] {
+        for (cpu, port) in runs {
+            assert!(rig.machine_on(cpu, port, &mut data.clone()).is_ok_and(|outcome| !is_handed_over(outcome)));
+        }
+        let [received, sent] = collected(&mut rig);
+        let expected = [(0, packets[0]), (2, packets[1])].into_iter().filter(|(_, packets)| *packets > 0);
+        assert_eq!(received, expected.map(|(port, packets)| (port, [packets, packets * bytes])).collect());
+        let all = packets[0] + packets[1];
+        assert_eq!(sent.into_values().collect::<Vec<_>>(), [[all, all * bytes]]);
+        assert_eq!(collected(&mut rig), <[BTreeMap<u32, [u64; 2]>; 2]>::default(), "counts are taken once");
+    }
+}
+
+#[test]
+fn no_count_of_a_port_is_lost_while_several_processors_count() {
+    const PACKETS: u64 = 20_000;
+    let (mut rig, data) = router_and_packet();
+    rig.writer.collect_counts(&rig.region, &mut PortCounts::default());
+    let other = rig::run_while(&rig, &data, rig.time_ns, || {
+        for _ in 0..PACKETS {
+            assert!(rig.machine(0, &mut data.clone()).is_ok_and(|outcome| !is_handed_over(outcome)));
+        }
+    });
+    assert!(other > 1000, "{other} packets beside others");
+    let counts = RegionCounts::new(&rig.compiled.layout, &rig.region);
+    let all = [PACKETS + other, (PACKETS + other) * data.len() as u64];
+    assert_eq!([counts.received(0), counts.sent(3)].map(|count| [count.packets, count.bytes]), [all; 2]);
 }
 
 #[test]
