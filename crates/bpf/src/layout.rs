@@ -440,7 +440,7 @@ impl RegionLayout {
         (state, profile, meter): (u32, Option<(ProfileId, u32)>, Option<MeterCells>),
         bytes: &mut Allocator,
     ) -> Result<Result<FlatTable, HandOverReason>, Unsupported> {
-        // A record and a slot take at least 64 bytes.
+        // About as many of the smallest records and slots, 28 bytes in each copy, fill a region.
         let capacity = u32::try_from(room(table, limit)).unwrap_or(u32::MAX).min(MAX_BYTES / 64 + 1);
         let search = match search(program, table, capacity) {
             Ok(search) if capacity <= MAX_BYTES / 64 => search,

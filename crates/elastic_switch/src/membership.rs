@@ -7,9 +7,11 @@
 //!
 //! A *division* is a set of servers, each with a loan: memory for its share of all tables. Each change of the set makes
 //! another division with new loans, also at servers that remain. So a server needs memory for two shares during a
-//! change, and none of the old copies has to be moved or dropped before the new ones are complete.
+//! change, and none of the old copies has to be moved or dropped before the new ones are complete. A change during
+//! another one begins at the last complete division, so that copies which are of no use any more take neither memory
+//! nor WRITEs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
 use elastic::routes::{MemoryServer, ServerId, UnmeteredLinks, target_arcs};
@@ -37,8 +39,8 @@ pub enum MembershipError {
     /// The switch would have no server.
     #[error("{0} is the only memory server: add another one first, which then takes over its entries")]
     Last(Ipv4Addr),
-    /// No such port.
-    #[error("the switch has no port {0}")]
+    /// No such port, or that of the CPU.
+    #[error("the switch has no port {0} to a server")]
     Port(PortId),
     /// There are too many.
     #[error("there are {MAX_SERVERS} memory servers, which is the maximum")]
@@ -48,9 +50,9 @@ pub enum MembershipError {
 /// Membership of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerState {
-    /// Its part is being filled, or it has not lent the memory yet. Others answer.
+    /// Its share is being filled, or it has not lent the memory yet. Others answer.
     Joining,
-    /// It is used.
+    /// It has had its share, and answers.
     Serving,
     /// It serves until others have its part.
     Leaving,
@@ -96,6 +98,8 @@ struct Division {
     loans: Vec<ServerLoan>,
     /// Bytes of each loan by table.
     sizes: Vec<u64>,
+    /// Whether all copies have been live at the same time since they were first needed.
+    was_complete: bool,
 }
 
 impl Division {
@@ -124,6 +128,8 @@ pub(crate) struct Membership {
     next: Option<Division>,
     /// Earlier divisions, which serve until the current one is complete.
     old: Vec<Division>,
+    /// The servers in use that have been part of a complete division.
+    joined: BTreeSet<Ipv4Addr>,
     /// Counts of sessions that have ended, of addresses in use.
     ended: BTreeMap<Ipv4Addr, (u64, RequesterCounts)>,
     next_id: u16,
@@ -141,14 +147,17 @@ impl Membership {
         let mut membership = Membership {
             session,
             replicas,
-            current: Division { loans: Vec::new(), sizes: Vec::new() },
+            current: Division { loans: Vec::new(), sizes: Vec::new(), was_complete: false },
             next: None,
             old: Vec::new(),
+            joined: BTreeSet::new(),
             ended: BTreeMap::new(),
             next_id: 0,
             releases: Vec::new(),
         };
         membership.current = membership.division(config.servers.clone(), forms.iter(), sessions);
+        // These servers do not join: there are no others before them.
+        membership.complete();
         membership
     }
 
@@ -175,7 +184,7 @@ impl Membership {
             sessions.begin(id, place.port, config, &sizes);
             loans.push(ServerLoan { id, place, division: number });
         }
-        Division { loans, sizes }
+        Division { loans, sizes, was_complete: false }
     }
 
     /// Returns the current division as the tables need it, with the memory of the table with this number.
@@ -196,10 +205,16 @@ impl Membership {
 
     /// Whether servers join or leave.
     fn is_changing(&self) -> bool {
-        self.next.is_some() || !self.old.is_empty()
+        self.next.is_some() || !self.old.is_empty() || !self.current.was_complete
     }
 
-    /// Ends the session of a loan, which is among the loans no more.
+    /// Notes that all copies of the current division are live.
+    fn complete(&mut self) {
+        self.current.was_complete = true;
+        self.joined.extend(self.current.loans.iter().map(|loan| loan.place.address));
+    }
+
+    /// Ends the session of a loan, which is no longer among the loans.
     fn end(&mut self, loan: ServerLoan, sessions: &mut ServerSessions) {
         if let Some(ended) = sessions.get(loan.id) {
             let (reads, requests) = self.ended.entry(loan.place.address).or_default();
@@ -209,14 +224,17 @@ impl Membership {
         sessions.end(loan.id, &mut self.releases);
         let used: Vec<Ipv4Addr> = self.loans().map(|loan| loan.place.address).collect();
         self.ended.retain(|address, _| used.contains(address));
+        self.joined.retain(|address| used.contains(address));
     }
 
     fn state(&self, address: Ipv4Addr) -> ServerState {
         if !self.next.as_ref().unwrap_or(&self.current).has(address) {
-            return ServerState::Leaving;
+            ServerState::Leaving
+        } else if self.joined.contains(&address) {
+            ServerState::Serving
+        } else {
+            ServerState::Joining
         }
-        let is_new = !self.old.is_empty() && !self.old.iter().any(|old| old.has(address));
-        if self.current.has(address) && !is_new { ServerState::Serving } else { ServerState::Joining }
     }
 }
 
@@ -230,7 +248,7 @@ impl<S: RowSwitch> ElasticSwitch<S> {
         if places.iter().any(|other| other.address == place.address) {
             return Err(MembershipError::Present(place.address));
         }
-        if !self.inner.ports().contains(place.port) {
+        if !self.inner.ports().contains(place.port) || self.inner.cpu_port() == Some(place.port) {
             return Err(MembershipError::Port(place.port));
         }
         if places.len() == MAX_SERVERS {
@@ -311,6 +329,11 @@ impl<S: RowSwitch> ElasticSwitch<S> {
         for loan in self.membership.next.take().into_iter().flat_map(|next| next.loans) {
             self.membership.end(loan, &mut self.servers);
         }
+        let last_complete = self.membership.old.iter().position(|old| old.was_complete);
+        if let Some(at) = last_complete.filter(|_| !self.membership.current.was_complete) {
+            let earlier = self.membership.old.swap_remove(at);
+            self.use_division(earlier);
+        }
         if self.membership.current.is_of(&places) {
             return;
         }
@@ -325,6 +348,11 @@ impl<S: RowSwitch> ElasticSwitch<S> {
     /// Uses the next division once all its servers have lent their memory, and gives back the memory of loans that
     /// have no copy any more. Returns whether the tables changed.
     pub(crate) fn advance_servers(&mut self, frames: &mut Vec<Frame>) -> bool {
+        if !self.membership.current.was_complete
+            && self.tables.iter().all(|remote| remote.table.routes().is_planned_live())
+        {
+            self.membership.complete();
+        }
         let is_changed = self.membership.is_changing() && (self.use_next() | self.release_old());
         frames.append(&mut self.membership.releases);
         is_changed

@@ -128,12 +128,15 @@ impl MemoryNode {
         request: &ConnectRequest,
     ) -> ConnectReply {
         let owner = (from.source, request.slot);
+        if request.bytes == 0 {
+            // Nobody waits for the reply to a release. It concerns no loan but that of its own nonce.
+            if self.loans.get(&owner).is_some_and(|known| known.nonce == request.nonce) {
+                self.release(owner);
+            }
+            return ConnectReply { nonce: request.nonce, result: Err(ConnectRefusal::NoMemory) };
+        }
         let known = self.loans.get_mut(&owner);
         if let Some(known) = known.filter(|known| known.nonce == request.nonce) {
-            if request.bytes == 0 {
-                self.release(owner);
-                return ConnectReply { nonce: request.nonce, result: Err(ConnectRefusal::NoMemory) };
-            }
             known.renewed = now;
             return known.reply;
         }

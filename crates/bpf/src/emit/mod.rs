@@ -42,7 +42,7 @@ pub use compile::compile;
 pub(crate) use hash::{CRC_TABLE_WORDS, Crc};
 use headers::EmitSite;
 use meter::MeterSite;
-pub use order::{HAND_OVER_MARK, MAX_FOLLOWED};
+pub use order::{HAND_OVER_MARK, MAX_FOLLOWED, MAX_WAITING};
 pub use reason::HandOverReason;
 use register::RegisterSite;
 use scratch::{Scratch, ScratchWord};

@@ -8,7 +8,10 @@
 //! if the switch has [`MAX_FOLLOWED`] packets of the queue before it, a packet that would follow runs all the same. If
 //! the program hands it over, it goes to the switch. If not, it only follows: it is dropped instead of its commit, and
 //! the bucket is *closed*: its packets are dropped until the switch is done with the last one, as most of them would be
-//! at a full ring. Then the flow is one of the kernel again. A flow that the program always hands over is never closed.
+//! at a full ring. Then the flow is one of the kernel again.
+//!
+//! A flow that the program always hands over is never closed. If the switch has [`MAX_WAITING`] packets before it, one
+//! is dropped, as it would fill the ring, and take the place of flows that seldom need the switch.
 //!
 //! ```text
 //! bucket: | 48..64 queue plus 1 | 47 closed | 0..47 number |
@@ -29,8 +32,11 @@ const NUMBER_BITS: u32 = 48;
 /// Position of the bit of a closed bucket.
 const CLOSED_BIT: u32 = 47;
 /// Number of packets of a queue that the switch may have before those that only follow them are dropped: an eighth of a
-/// socket's ring.
+/// socket's ring, unless the memory for frames is short.
 pub const MAX_FOLLOWED: u32 = 256;
+/// Number of packets of a queue that the switch may have before others of their flows are dropped, also those that need
+/// it. The rest of the ring is for flows that have none.
+pub const MAX_WAITING: u32 = 512;
 
 impl Emitter<'_> {
     /// Hands over packets from ports that are down, and from those that the region does not have.
@@ -54,7 +60,7 @@ impl Emitter<'_> {
         self.load_by_queue(R3, self.layout.done);
         self.jump_if(Cond::Eq, R1, R3, end);
         self.load_bucket();
-        let (is_other, is_open) = (self.code.label(), self.code.label());
+        let (is_other, is_dropped) = (self.code.label(), self.code.label());
         self.store_word(ScratchWord::BUCKET, R1);
         self.push(Instruction::Load(AccessSize::B8, R1, R2, 0));
         self.mov(R0, R1);
@@ -66,13 +72,15 @@ impl Emitter<'_> {
         self.jump_if(Cond::Le, R0, R3, is_other);
         self.alu(Alu::Rsh, R1, CLOSED_BIT as i32);
         self.alu(Alu::And, R1, 1);
-        self.jump_if(Cond::Eq, R1, 0, is_open);
-        self.drop_follower();
-        self.bind(is_open);
+        self.jump_if(Cond::Ne, R1, 0, is_dropped);
         self.load_by_queue(R1, self.layout.handed);
         self.alu(Alu::Sub, R1, R3);
         self.jump_if(Cond::Lt, R1, MAX_FOLLOWED as i32, self.slow);
+        self.jump_if(Cond::Ge, R1, MAX_WAITING as i32, is_dropped);
         self.store_imm(ScratchWord::IS_CROWDED, 1);
+        self.jump(is_other);
+        self.bind(is_dropped);
+        self.drop_follower();
         self.bind(is_other);
         // The checks of the bucket must not make the paths differ.
         self.load_packet();
@@ -87,15 +95,25 @@ impl Emitter<'_> {
         self.forget_crowd();
         self.release_meters();
         self.release_lock();
+        // A packet that the program drops overtakes none. Another queue may have stamped the bucket meanwhile.
+        let is_counted = self.code.label();
+        self.load_word(R1, ScratchWord::VERDICT);
+        self.jump_if(Cond::Ne, R1, 0, is_counted);
+        self.load_queue(R4, is_counted);
+        self.alu(Alu::Add, R4, 1);
         self.load_word(R1, ScratchWord::BUCKET);
         // The verifier does not know what the word has.
         self.alu(Alu::And, R1, ((FLOW_BUCKETS - 1) << 3) as i32);
         self.push(Instruction::LoadAddress(R2, MapRef::Region, self.layout.buckets));
         self.alu(Alu::Add, R2, R1);
         self.push(Instruction::Load(AccessSize::B8, R1, R2, 0));
+        self.mov(R0, R1);
+        self.alu(Alu::Rsh, R0, NUMBER_BITS as i32);
+        self.jump_if(Cond::Ne, R0, R4, is_counted);
         self.number(R0, 1 << CLOSED_BIT);
         self.alu(Alu::Or, R1, R0);
         self.push(Instruction::Store(AccessSize::B8, R2, 0, R1));
+        self.bind(is_counted);
         self.load_word(R4, ScratchWord::LENGTH);
         self.count_crowded();
         self.bind(end);
@@ -106,7 +124,7 @@ impl Emitter<'_> {
         self.store_imm(ScratchWord::IS_CROWDED, 0);
     }
 
-    /// Drops and counts a packet of a closed bucket.
+    /// Drops and counts a packet of a closed bucket, or one with too many before it.
     fn drop_follower(&mut self) {
         self.mov(R4, PACKET_END);
         self.alu(Alu::Sub, R4, PACKET);

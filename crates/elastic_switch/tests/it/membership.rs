@@ -182,6 +182,55 @@ fn a_change_waits_for_servers_that_do_not_answer_and_can_be_taken_back() {
     expect_dropped_none(&rig);
 }
 
+/// Runs until a server has received a part of its share.
+fn run_until_filling(rig: &mut Rig, server: usize) {
+    let held =
+        |rig: &Rig| rig.switch.server_counts().iter().map(|counts| counts.held_bytes).collect::<Vec<_>>()[server];
+    while held(rig) == 0 {
+        rig.run_until(rig.now.after_ns(1_000));
+    }
+    assert_eq!((rig.state(server), rig.switch.is_changing_servers()), (Some(ServerState::Joining), true));
+}
+
+#[test]
+fn a_server_joins_only_when_it_has_its_share_even_if_the_others_lose_theirs() {
+    let mut rig = filled(RigSettings { servers: 1, spares: 1, ..large() });
+    rig.add(1).unwrap();
+    run_until_filling(&mut rig, 1);
+    // The only complete copies are lost, and so the earlier division ends.
+    rig.set_running(0, false);
+    // A READ that nobody answers shows that the server is gone.
+    rig.send(0, 0);
+    rig.run_ms(1_000);
+    assert_eq!((rig.state(0), rig.state(1)), (Some(ServerState::Serving), Some(ServerState::Joining)));
+    assert!(rig.switch.is_changing_servers());
+    rig.set_running(0, true);
+    rig.run_ms(25_000);
+    assert!(is_settled(&rig));
+    assert_eq!((rig.state(0), rig.state(1)), (Some(ServerState::Serving), Some(ServerState::Serving)));
+    check_all(&mut rig, |key| key + 1000);
+}
+
+#[test]
+fn changes_in_a_row_take_the_memory_of_two_shares() {
+    let mut rig = filled(RigSettings { servers: 1, spares: 3, ..large() });
+    // A share of two servers has some cells more than the whole table.
+    let two_shares = rig.lent(0).1 * 201 / 100;
+    for server in 1..4 {
+        rig.add(server).unwrap();
+        while rig.lent(server).0 < 2 {
+            rig.run_until(rig.now.after_ns(1_000));
+            assert!(rig.lent(0).0 <= 4 && rig.lent(0).1 <= two_shares, "{server}: {:?} of {two_shares}", rig.lent(0));
+        }
+        run_until_filling(&mut rig, server);
+        (1..=server).for_each(|server| assert_eq!(rig.state(server), Some(ServerState::Joining)));
+    }
+    run_through_change(&mut rig);
+    (0..4).for_each(|server| assert_eq!(rig.state(server), Some(ServerState::Serving)));
+    (0..4).for_each(|server| assert_eq!(rig.lent(server).0, 2, "server {server}"));
+    expect_dropped_none(&rig);
+}
+
 #[test]
 fn wrong_changes_are_refused() {
     let mut rig = filled(RigSettings { servers: 2, spares: 1, ..large() });

@@ -50,7 +50,13 @@ impl Reader<'_> {
         switch: Option<usize>,
         topology: &Topology,
     ) -> Option<usize> {
-        let Some(Node::Host(host)) = self.place((name, span), topology) else { return None };
+        let host = match self.place((name, span), topology)? {
+            Node::Host(host) => host,
+            Node::Switch(_) => {
+                self.wrong(span, format!("`{name}` is a switch, and not a memory server"));
+                return None;
+            }
+        };
         let is_server = |switch| topology.memory_servers(switch).iter().any(|(_, server)| *server == host);
         if switch.is_some_and(|switch| !is_server(switch)) {
             self.wrong(span, format!("`{name}` is not a memory server at a link of this switch"));

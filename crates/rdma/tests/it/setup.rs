@@ -129,6 +129,9 @@ fn sessions_of_a_switch_share_a_server_and_release_their_memory_at_the_end() {
         shared.on_frames(now, &mut rng, &[frame], &mut answers);
         assert_eq!(shared.lent(), (2, 350));
     }
+    // Neither does it reclaim the memory of others that were silent for long, or count as refused.
+    shared.on_frames(now.after_ns(2 * LEASE_NS), &mut rng, &[&frames[0]], &mut answers);
+    assert_eq!((shared.lent(), shared.refused()), ((2, 350), 0));
     second.read(0, 1, 0, 4);
     assert_eq!(exchange(&mut second, Some(&mut shared), &mut now, RETRY_NS), [SessionEvent::Completed(0, 1)]);
     assert_eq!(exchange(&mut session_from(1, 0, &[600]), Some(&mut shared), &mut now, RETRY_NS), [SessionEvent::Up(0)]);

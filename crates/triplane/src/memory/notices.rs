@@ -53,9 +53,7 @@ fn membership_note(server: Ipv4Addr, before: Option<ServerState>, after: Option<
         (None | Some(ServerState::Joining), Some(ServerState::Serving)) => {
             Some(format!("memory server {server} has joined: it has its share of the tables"))
         }
-        (Some(ServerState::Serving | ServerState::Leaving), None) => {
-            Some(format!("memory server {server} has left: the others have its share of the tables"))
-        }
+        (Some(ServerState::Serving | ServerState::Leaving), None) => Some(format!("memory server {server} has left")),
         _ => None,
     }
 }
@@ -82,7 +80,9 @@ impl<S: RowSwitch> Hook<ElasticSwitch<S>> for ServerNotices {
         }
         self.next_at = context.now.after_ns(INTERVAL_NS);
         let servers = context.switch.server_counts();
-        let answering = servers.iter().filter(|server| server.connections > 0).count();
+        // Those that join have no entries yet.
+        let has_entries = |server: &&ServerCounts| server.connections > 0 && server.state != ServerState::Joining;
+        let answering = servers.iter().filter(has_entries).count();
         for server in &servers {
             let answers = server.connections > 0;
             // `triplane memory add` shows that a server which joins does not answer.

@@ -33,16 +33,27 @@ pub fn list(args: &MemorySwitchArgs, output: &Output) -> Result<(), Failure> {
 /// Adds a server, and waits until it serves.
 pub fn add(args: &MemoryAddArgs, output: &Output) -> Result<(), Failure> {
     let request = MemoryRequest::Add { address: args.server.address, port: args.server.port };
-    change(&request, &args.switch, output)
+    change(&request, &args.switch, output, |listed| {
+        let added = listed.servers.iter().find(|server| server.address == args.server.address);
+        added.is_some_and(|server| server.state == "serving")
+    })
 }
 
 /// Removes a server, and waits until it is not used any more.
 pub fn remove(args: &MemoryRemoveArgs, output: &Output) -> Result<(), Failure> {
-    change(&MemoryRequest::Remove { address: args.address }, &args.switch, output)
+    change(&MemoryRequest::Remove { address: args.address }, &args.switch, output, |listed| {
+        listed.servers.iter().all(|server| server.address != args.address)
+    })
 }
 
-/// Requests a change, shows its progress, and prints the servers at the end.
-fn change(request: &MemoryRequest, args: &MemorySwitchArgs, output: &Output) -> Result<(), Failure> {
+/// Requests a change, shows its progress, and prints the servers at the end. `is_done` looks at them: another command
+/// may have reversed the change, or the switch may have been restarted with other servers.
+fn change(
+    request: &MemoryRequest,
+    args: &MemorySwitchArgs,
+    output: &Output,
+    is_done: impl Fn(&ListedServers) -> bool,
+) -> Result<(), Failure> {
     let path: &Path = &args.socket;
     let mut listed = servers(ask_switch(path, request)?)?;
     let mut turns = 0;
@@ -53,7 +64,12 @@ fn change(request: &MemoryRequest, args: &MemorySwitchArgs, output: &Output) -> 
         }
         listed = servers(next_servers(path)?)?;
     }
-    print(&listed, args.json, output)
+    print(&listed, args.json, output)?;
+    if is_done(&listed) {
+        return Ok(());
+    }
+    let reason = "the change was not made: another command reversed it, or the switch was restarted meanwhile";
+    Err(Failure::Input(format!("{reason}; start `triplane run` with the servers that it is to have, or repeat it")))
 }
 
 fn servers(response: MemoryResponse) -> Result<ListedServers, Failure> {

@@ -113,6 +113,8 @@ fn impossible_writes_are_reported_before_anything_runs() {
     let wrong = simulate("[[writes]]\nat = \"1s\"\nswitch = \"s1\"\nadd = \"h1\"\nentries = \"out.json\"\n");
     assert!(wrong.stderr.contains("`h1` is not a memory server at a link of this switch"), "{}", wrong.stderr);
     assert!(wrong.stderr.contains("a write changes entries, or adds or removes one memory server"), "{}", wrong.stderr);
+    let wrong = simulate("[[writes]]\nat = \"1s\"\nswitch = \"s1\"\nadd = \"s1\"\n");
+    assert!(wrong.stderr.contains("`s1` is a switch, and not a memory server"), "{}", wrong.stderr);
     let wrong = simulate("[[writes]]\nat = \"1s\"\nswitch = \"s1\"\n");
     assert!(wrong.stderr.contains("add = \"m3\", remove = \"m1\""), "{}", wrong.stderr);
 }
