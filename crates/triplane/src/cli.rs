@@ -156,7 +156,7 @@ pub enum Command {
     /// Keep the state of switches, so that it survives them: stores for programs with @resilient.
     #[command(after_help = crate::store::args::AFTER_HELP)]
     Store(crate::store::args::StoreArgs),
-    /// Lend memory to switches, for the entries of tables with @elastic.
+    /// Lend memory to switches, for tables with @elastic; list, add and remove the memory servers of a switch.
     #[command(after_help = crate::memory::args::AFTER_HELP)]
     Memory(crate::memory::args::MemoryArgs),
     /// List the rows of @resilient state at a running switch, or move them away from it.

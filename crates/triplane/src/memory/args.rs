@@ -102,7 +102,7 @@ pub struct MemoryServeArgs {
     #[arg(long, value_name = "SIZE")]
     pub memory: Size,
 
-    /// Maximum number of connections; each switch has one for each of its tables.
+    /// Maximum number of connections; each switch has one for each of its tables, and two while servers join or leave.
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub connections: u16,
 

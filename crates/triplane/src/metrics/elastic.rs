@@ -46,7 +46,9 @@ const OF_SERVERS: [ObjectFamily<ServerCounts>; 9] = [
         it.missing_bytes
     }),
     (COUNTER, "triplane_elastic_server_reads_total", "READs of tables that were requested.", |it| it.reads),
-    (GAUGE, "triplane_elastic_server_connections", "Open connections, one for each table.", |it| it.connections as u64),
+    (GAUGE, "triplane_elastic_server_connections", "Open connections: one for each table, two during changes.", |it| {
+        it.connections as u64
+    }),
     (COUNTER, "triplane_elastic_server_packets_total", "Packets sent, repeated ones included.", |it| it.requests.sent),
     (COUNTER, "triplane_elastic_server_packets_repeated_total", "Packets sent again.", |it| it.requests.repeated),
     (COUNTER, "triplane_elastic_server_timeouts_total", "Timeouts of requests.", |it| it.requests.timeouts),
