@@ -154,9 +154,9 @@ mod tests {
         };
         let mut listed = ListedServers { servers: vec![server(1, "serving"), silent], is_changing: true };
         let expected = "\
-server    port  state                    entries    bytes  missing  READs
-10.9.0.1     3  serving                    5,000  179,304        0     12
-10.9.0.2     3  joining: does not answer       0        0    1,000      0
+server    port  state                     entries    bytes  missing  READs
+10.9.0.1     3  serving                     5,000  179,304        0     12
+10.9.0.2     3  joining: does not answer        0        0    1,000      0
 ";
         assert_eq!(table(&listed), expected);
         assert_eq!(progress(&listed), "the change waits for memory server 10.9.0.2, which does not answer");
