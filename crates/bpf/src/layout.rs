@@ -53,6 +53,10 @@ pub const ORDERED_QUEUES: u32 = 16;
 pub(crate) const FLOW_BUCKETS: u32 = 4096;
 /// Bytes of a processor's counts of a port.
 pub(crate) const PORT_COUNT_BYTES: u32 = 32;
+/// Offset of the packets and bytes that were received among the counts of a port.
+pub(crate) const RECEIVED: u32 = 0;
+/// Offset of the packets and bytes that were sent among the counts of a port.
+pub(crate) const SENT: u32 = 16;
 
 /// Bit of the gate: packets may run.
 pub(crate) const GATE_OPEN: u64 = 1;
@@ -148,8 +152,8 @@ pub struct RegionLayout {
     pub(crate) options: KernelOptions,
     /// Bytes of a processor: its scratch memory, and its counts by port. A power of two.
     pub(crate) cpu_bytes: u32,
-    /// Offset of the counts by port in the memory of a processor: packets and bytes that were received, and that were
-    /// sent, [`PORT_COUNT_BYTES`] in all. Only the processor writes them, so they take no atomic additions.
+    /// Offset of the counts by port in the memory of a processor, [`PORT_COUNT_BYTES`] for each: [`RECEIVED`] and
+    /// [`SENT`]. Only the processor writes them, so they take no atomic additions.
     pub(crate) port_counts: u32,
     /// The sums of these counts over the processors that have been collected, likewise by port.
     pub(crate) collected: u32,
@@ -478,7 +482,7 @@ impl RegionLayout {
     }
 
     /// Returns the size of the memory of all processors, which lies at the start of the region, in bytes.
-    pub fn scratch_bytes(&self) -> u32 {
+    pub fn processor_bytes(&self) -> u32 {
         self.cpu_bytes * self.options.cpus
     }
 

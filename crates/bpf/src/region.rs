@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use engine::{CounterValue, EntryHandle};
 use ir::{CounterId, LocId, TableId};
 
-use crate::emit::{PORT_LENGTH_SHIFT, PORT_RECEIVES, SENT};
-use crate::layout::{FlatTable, ORDERED_QUEUES, PORT_COUNT_BYTES, RegionLayout};
+use crate::emit::{PORT_LENGTH_SHIFT, PORT_RECEIVES};
+use crate::layout::{FlatTable, ORDERED_QUEUES, PORT_COUNT_BYTES, RECEIVED, RegionLayout, SENT};
 
 /// The state of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,7 +79,7 @@ impl<'r> RegionCounts<'r> {
 
     /// Returns the packets that were received by a port and not handed over.
     pub fn received(&self, port: u32) -> CounterValue {
-        self.at_port(port, 0)
+        self.at_port(port, RECEIVED)
     }
 
     /// Returns the packets that left by a port.
@@ -88,11 +88,11 @@ impl<'r> RegionCounts<'r> {
     }
 
     fn at_port(&self, port: u32, offset: u32) -> CounterValue {
-        if port < self.layout.ports() {
-            port_count(self.layout, self.region, port, offset)[0]
-        } else {
-            CounterValue::default()
+        if port >= self.layout.ports() {
+            return CounterValue::default();
         }
+        let count = PortCount { layout: self.layout, region: self.region, at: port * PORT_COUNT_BYTES + offset };
+        count.growth(count.sum())
     }
 
     /// Returns the number of packets dropped by ingress (false) or egress (true) at each place of the program with
@@ -165,10 +165,11 @@ pub(crate) fn take_hits(region: &[AtomicU64], table: &FlatTable, base: u32, reco
 /// Takes all counts but the hits of entries out of a region.
 pub(crate) fn take_counts(layout: &RegionLayout, region: &[AtomicU64], sink: &mut dyn CountSink) {
     for port in 0..layout.ports() {
-        if let Some(count) = take_port_count(layout, region, port, 0) {
+        let count = |offset| PortCount { layout, region, at: port * PORT_COUNT_BYTES + offset };
+        if let Some(count) = count(RECEIVED).take() {
             sink.received(port, count);
         }
-        if let Some(count) = take_port_count(layout, region, port, SENT) {
+        if let Some(count) = count(SENT).take() {
             sink.sent(port, count);
         }
         if let Some(count) = take_pair(region, layout.unsent, port) {
@@ -197,26 +198,48 @@ pub(crate) fn take_counts(layout: &RegionLayout, region: &[AtomicU64], sink: &mu
     }
 }
 
-/// Returns what a count of a port has grown by since it was collected, and its sum over the processors.
-fn port_count(layout: &RegionLayout, region: &[AtomicU64], port: u32, offset: u32) -> [CounterValue; 2] {
-    let place = (port * PORT_COUNT_BYTES + offset) / 8;
-    let pair_at = |at: u32| [0, 1].map(|word| load(region, at + word));
-    let of_cpu = |cpu: u32| pair_at((cpu * layout.cpu_bytes + layout.port_counts) / 8 + place);
-    let sum = (0..layout.options.cpus)
-        .map(of_cpu)
-        .fold([0u64; 2], |sum, count| [0, 1].map(|word| sum[word].wrapping_add(count[word])));
-    let collected = pair_at(layout.collected / 8 + place);
-    let value = |[packets, bytes]: [u64; 2]| CounterValue { packets, bytes };
-    [value([0, 1].map(|word| sum[word].wrapping_sub(collected[word]))), value(sum)]
+/// A count of a port. Each processor has its own words, which are never reset.
+struct PortCount<'r> {
+    layout: &'r RegionLayout,
+    region: &'r [AtomicU64],
+    /// Its offset among the counts of all ports.
+    at: u32,
 }
 
-/// Takes a count of a port, if it has grown. Packets count on while it is collected, so their words are not reset.
-fn take_port_count(layout: &RegionLayout, region: &[AtomicU64], port: u32, offset: u32) -> Option<CounterValue> {
-    let [more, sum] = port_count(layout, region, port, offset);
-    let at = (layout.collected + port * PORT_COUNT_BYTES + offset) / 8;
-    store(region, at, sum.packets);
-    store(region, at + 1, sum.bytes);
-    (more != CounterValue::default()).then_some(more)
+impl PortCount<'_> {
+    fn pair(&self, first: u32) -> CounterValue {
+        let at = (first + self.at) / 8;
+        CounterValue { packets: load(self.region, at), bytes: load(self.region, at + 1) }
+    }
+
+    /// Returns the sum over the processors.
+    fn sum(&self) -> CounterValue {
+        let pairs =
+            (0..self.layout.options.cpus).map(|cpu| self.pair(cpu * self.layout.cpu_bytes + self.layout.port_counts));
+        pairs.fold(CounterValue::default(), |sum, pair| CounterValue {
+            packets: sum.packets.wrapping_add(pair.packets),
+            bytes: sum.bytes.wrapping_add(pair.bytes),
+        })
+    }
+
+    /// Returns what a sum has more than the part that was collected.
+    fn growth(&self, sum: CounterValue) -> CounterValue {
+        let collected = self.pair(self.layout.collected);
+        CounterValue {
+            packets: sum.packets.wrapping_sub(collected.packets),
+            bytes: sum.bytes.wrapping_sub(collected.bytes),
+        }
+    }
+
+    /// Collects what the count has grown by, if it has.
+    fn take(&self) -> Option<CounterValue> {
+        let sum = self.sum();
+        let growth = self.growth(sum);
+        let at = (self.layout.collected + self.at) / 8;
+        store(self.region, at, sum.packets);
+        store(self.region, at + 1, sum.bytes);
+        (growth != CounterValue::default()).then_some(growth)
+    }
 }
 
 /// Takes a count of packets and bytes, if it is not 0.

@@ -25,7 +25,6 @@ mod layout_changes;
 mod layout_keeper;
 mod layout_text;
 mod lives;
-mod local_socket;
 mod open;
 mod operator_server;
 mod operator_status;
@@ -50,15 +49,14 @@ pub use key_file::{KeyFileError, create_key_file};
 pub use layout_keeper::{FileKeeper, KeeperError, LayoutKeeper, LayoutSwap};
 pub use layout_text::{LayoutText, LayoutTextError, MAX_LAYOUT_BYTES};
 pub use lives::{LifeError, StoreDirectory};
-pub use local_socket::{AskError, LocalSocket, ask};
 pub use open::{OpenError, random_number};
 pub use operator_server::OperatorServer;
 pub use operator_status::{
     ChainStatus, GroupRows, HistoryLine, OperatorRequest, OperatorResponse, OperatorStatus, StoreRole, StoreStatus,
 };
 pub use rows_socket::{
-    ListedRows, MAX_AWAY_MS, MoveStatus, NamedValue, RowStatus, RowsError, RowsRequest, RowsResponse, RowsSocket,
-    ask_switch, next_progress,
+    ListedRows, MAX_AWAY_MS, MoveStatus, NamedValue, RowStatus, RowsRequest, RowsResponse, RowsSocket, ask_switch,
+    malformed, next_progress,
 };
 pub use server::{ServeError, StoreServer, StoreStatistics};
 pub use socket::{ClusterNotice, NoticeHandler};

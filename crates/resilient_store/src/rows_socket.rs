@@ -1,17 +1,14 @@
 //! Answers users of a switch about its rows, and gives rows back on their request, on a Unix domain socket.
 
-use std::io;
 use std::os::fd::RawFd;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::Path;
 
+use local_socket::{LocalSocket, Peer, SocketError, ask, ask_again};
 use resilient::RowProgress;
 use resilient_switch::{ListedRow, MoveProgress, ResilientSwitch, RowCursor, RowQuery};
 use runtime::{Hook, HookContext};
 use serde::{Deserialize, Serialize};
 use switch::{RowSwitch, Time};
-
-use crate::local_socket::{AskError, LocalSocket, ask};
 
 /// Maximum number of rows in an answer.
 const MAX_LISTED: usize = 500;
@@ -21,9 +18,6 @@ pub const MAX_AWAY_MS: u64 = 3_600_000;
 
 /// Minimum interval between two polls of connections and moves: between most batches, the socket costs no system call.
 const INTERVAL_NS: u64 = 1_000_000;
-
-/// Interval at which a client asks for the progress of a move.
-const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A request to a switch: a line of JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -123,23 +117,12 @@ pub struct MoveStatus {
     pub away_ms: u64,
 }
 
-/// The reason for which a switch cannot be queried.
-#[derive(Debug, thiserror::Error)]
-pub enum RowsError {
-    /// The socket cannot be used.
-    #[error("cannot use the socket {path}: {source}")]
-    Io {
-        /// The socket.
-        path: PathBuf,
-        /// The error.
-        source: io::Error,
-    },
-    /// No switch listens.
-    #[error("no switch listens on {0}")]
-    NotRunning(PathBuf),
-    /// The answer is not a valid one of a switch.
-    #[error("{0} did not answer like a switch with resilient state")]
-    Malformed(PathBuf),
+/// The switch, as errors name it.
+const SWITCH: Peer = Peer { name: "switch", described: "a switch with resilient state" };
+
+/// Returns the error about a switch whose answer is not that to the request.
+pub fn malformed(path: &Path) -> SocketError {
+    SocketError::Malformed { path: path.to_owned(), peer: SWITCH }
 }
 
 /// The socket of a switch.
@@ -156,9 +139,8 @@ impl RowsSocket {
     ///
     /// # Errors
     /// If the socket cannot be created.
-    pub fn open(path: &Path) -> Result<RowsSocket, RowsError> {
-        let failed = |source| RowsError::Io { path: path.to_owned(), source };
-        Ok(RowsSocket { socket: LocalSocket::open(path).map_err(failed)?, next: Time::ZERO, is_busy: false })
+    pub fn open(path: &Path) -> Result<RowsSocket, SocketError> {
+        Ok(RowsSocket { socket: LocalSocket::open(path)?, next: Time::ZERO, is_busy: false })
     }
 }
 
@@ -166,22 +148,16 @@ impl RowsSocket {
 ///
 /// # Errors
 /// If no switch listens, or it does not answer.
-pub fn ask_switch(path: &Path, request: &RowsRequest) -> Result<RowsResponse, RowsError> {
-    let path = path.to_owned();
-    ask(&path, request).map_err(|error| match error {
-        AskError::NotRunning => RowsError::NotRunning(path),
-        AskError::Io(source) => RowsError::Io { path, source },
-        AskError::Malformed => RowsError::Malformed(path),
-    })
+pub fn ask_switch(path: &Path, request: &RowsRequest) -> Result<RowsResponse, SocketError> {
+    ask(path, request, SWITCH)
 }
 
 /// Waits for an interval, and asks a switch for the progress of its move.
 ///
 /// # Errors
 /// As [`ask_switch`].
-pub fn next_progress(path: &Path) -> Result<RowsResponse, RowsError> {
-    std::thread::sleep(PROGRESS_INTERVAL);
-    ask_switch(path, &RowsRequest::Progress)
+pub fn next_progress(path: &Path) -> Result<RowsResponse, SocketError> {
+    ask_again(path, &RowsRequest::Progress, SWITCH)
 }
 
 impl<S: RowSwitch> Hook<ResilientSwitch<S>> for RowsSocket {

@@ -1,38 +1,26 @@
 //! Answers users of an operator on a Unix domain socket beside its layout file, which only the operator's user can use.
 
 use std::fs::File;
-use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+
+use local_socket::{LocalSocket, Peer, SocketError, ask, ask_again};
 
 use crate::durable_file::{self, beside};
-use crate::local_socket::{AskError, LocalSocket, ask};
 use crate::operator_status::{OperatorRequest, OperatorResponse};
 
-/// Interval at which a client asks for the progress of a change.
-const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
-
-/// The reason for which an operator cannot be queried.
+/// The reason for which the socket of an operator cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum StatusError {
-    /// The socket cannot be used.
-    #[error("cannot use {path}: {source}")]
-    Io {
-        /// The socket.
-        path: PathBuf,
-        /// The error.
-        source: io::Error,
-    },
-    /// No operator listens.
-    #[error("no operator of this machine listens on {0}")]
-    NotRunning(PathBuf),
+    /// The socket cannot be used, or no operator answers.
+    #[error(transparent)]
+    Socket(#[from] SocketError),
     /// Another operator listens.
     #[error("another operator listens on {0}")]
     InUse(PathBuf),
-    /// The answer is not a valid one of an operator.
-    #[error("{0} did not answer like an operator")]
-    Malformed(PathBuf),
 }
+
+/// The operator, as errors name it.
+const OPERATOR: Peer = Peer { name: "operator of this machine", described: "an operator" };
 
 /// The socket of an operator. A lock file excludes other operators on this machine.
 #[derive(Debug)]
@@ -52,11 +40,10 @@ impl StatusSocket {
     /// # Errors
     /// If the socket cannot be created, or another operator listens.
     pub fn open(path: &Path) -> Result<StatusSocket, StatusError> {
-        let failed = |source| StatusError::Io { path: path.to_owned(), source };
+        let failed = |source| SocketError::Io { path: path.to_owned(), source };
         let lock = durable_file::lock(&beside(path, ".lock")).map_err(failed)?;
         let lock = lock.ok_or_else(|| StatusError::InUse(path.to_owned()))?;
-        let socket = LocalSocket::open(path).map_err(failed)?;
-        Ok(StatusSocket { socket, _lock: lock })
+        Ok(StatusSocket { socket: LocalSocket::open(path)?, _lock: lock })
     }
 
     /// Answers pending requests.
@@ -69,19 +56,14 @@ impl StatusSocket {
 ///
 /// # Errors
 /// If no operator runs, or it does not answer.
-pub fn ask_operator(path: &Path, request: &OperatorRequest) -> Result<OperatorResponse, StatusError> {
-    ask(path, request).map_err(|error| match error {
-        AskError::NotRunning => StatusError::NotRunning(path.to_owned()),
-        AskError::Io(source) => StatusError::Io { path: path.to_owned(), source },
-        AskError::Malformed => StatusError::Malformed(path.to_owned()),
-    })
+pub fn ask_operator(path: &Path, request: &OperatorRequest) -> Result<OperatorResponse, SocketError> {
+    ask(path, request, OPERATOR)
 }
 
 /// Waits for an interval, and asks the operator that listens on a socket for the status.
 ///
 /// # Errors
 /// If no operator runs, or it does not answer.
-pub fn next_status(path: &Path) -> Result<OperatorResponse, StatusError> {
-    std::thread::sleep(PROGRESS_INTERVAL);
-    ask_operator(path, &OperatorRequest::Status)
+pub fn next_status(path: &Path) -> Result<OperatorResponse, SocketError> {
+    ask_again(path, &OperatorRequest::Status, OPERATOR)
 }

@@ -5,6 +5,7 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::process::ExitCode;
 
 use diagnostics::{Diagnostic, Diagnostics, Label, Severity, SourceMap};
+use local_socket::SocketError;
 use serde_json::json;
 
 /// Exit codes, as `--help` lists them.
@@ -94,6 +95,20 @@ impl From<anyhow::Error> for Failure {
 impl From<ports::PortError> for Failure {
     fn from(error: ports::PortError) -> Self {
         if is_damaged_capture(&error) { Failure::Input(error.to_string()) } else { Failure::Environment(error.into()) }
+    }
+}
+
+impl From<SocketError> for Failure {
+    fn from(error: SocketError) -> Self {
+        Failure::Environment(error.into())
+    }
+}
+
+/// Returns the failure of a request to a socket, with the remedy if no process listens.
+pub fn socket_failure(error: SocketError, remedy: &str) -> Failure {
+    match error {
+        SocketError::NotRunning { .. } => Failure::Environment(anyhow::anyhow!("{error}: {remedy}")),
+        error => error.into(),
     }
 }
 

@@ -5,7 +5,8 @@
 //! measurements of `triplane bench` ([`mod@bench`]) are here for the same reason.
 //!
 //! Each function here only calls its generic counterpart, which has the documentation of arguments, errors and panics.
-//! A wrapper around the switch adds its own functions.
+//! A wrapper around the switch adds its own functions. Exceptions are [`kernel`], which knows the programs of
+//! `v1model`, and [`memory_socket`], a hook of one wrapper with its protocol.
 //!
 //! The compiler generates the methods of a trait object in the crate that creates it. So hooks of a run ([`hooks`])
 //! and the switches of a simulation ([`simulated`]) become trait objects here, too.

@@ -1,22 +1,17 @@
 //! Answers users of a switch about its memory servers, and adds and removes servers, on a Unix domain socket.
 
-use std::io;
 use std::net::Ipv4Addr;
 use std::os::fd::RawFd;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::Path;
 
 use elastic_switch::{ElasticSwitch, MemoryServerPort, ServerCounts, ServerState};
-use resilient_store::{AskError, LocalSocket, ask};
+use local_socket::{LocalSocket, Peer, SocketError, ask, ask_again};
 use runtime::{Hook, HookContext};
 use serde::{Deserialize, Serialize};
 use switch::{PortId, RowSwitch, Time};
 
 /// Minimum interval between two polls of connections.
 const INTERVAL_NS: u64 = 1_000_000;
-
-/// Interval at which a client asks for the progress of a change.
-const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A request to a switch: a line of JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -80,24 +75,8 @@ pub struct ServerStatus {
     pub reads: u64,
 }
 
-/// The reason for which a switch cannot be queried.
-#[derive(Debug, thiserror::Error)]
-pub enum MemorySocketError {
-    /// The socket cannot be used.
-    #[error("cannot use the socket {path}: {source}")]
-    Io {
-        /// The socket.
-        path: PathBuf,
-        /// The error.
-        source: io::Error,
-    },
-    /// No switch listens.
-    #[error("no switch listens on {0}")]
-    NotRunning(PathBuf),
-    /// The answer is not a valid one of a switch.
-    #[error("{0} did not answer like a switch with memory servers")]
-    Malformed(PathBuf),
-}
+/// The switch, as errors name it.
+const SWITCH: Peer = Peer { name: "switch", described: "a switch with memory servers" };
 
 /// The socket of a switch.
 #[derive(Debug)]
@@ -112,9 +91,8 @@ impl MemorySocket {
     ///
     /// # Errors
     /// If the socket cannot be created.
-    pub fn open(path: &Path) -> Result<MemorySocket, MemorySocketError> {
-        let failed = |source| MemorySocketError::Io { path: path.to_owned(), source };
-        Ok(MemorySocket { socket: LocalSocket::open(path).map_err(failed)?, next: Time::ZERO })
+    pub fn open(path: &Path) -> Result<MemorySocket, SocketError> {
+        Ok(MemorySocket { socket: LocalSocket::open(path)?, next: Time::ZERO })
     }
 }
 
@@ -122,22 +100,16 @@ impl MemorySocket {
 ///
 /// # Errors
 /// If no switch listens, or it does not answer.
-pub fn ask_switch(path: &Path, request: &MemoryRequest) -> Result<MemoryResponse, MemorySocketError> {
-    let path = path.to_owned();
-    ask(&path, request).map_err(|error| match error {
-        AskError::NotRunning => MemorySocketError::NotRunning(path),
-        AskError::Io(source) => MemorySocketError::Io { path, source },
-        AskError::Malformed => MemorySocketError::Malformed(path),
-    })
+pub fn ask_switch(path: &Path, request: &MemoryRequest) -> Result<MemoryResponse, SocketError> {
+    ask(path, request, SWITCH)
 }
 
 /// Waits for an interval, and asks a switch for its servers.
 ///
 /// # Errors
 /// As [`ask_switch`].
-pub fn next_servers(path: &Path) -> Result<MemoryResponse, MemorySocketError> {
-    std::thread::sleep(PROGRESS_INTERVAL);
-    ask_switch(path, &MemoryRequest::List)
+pub fn next_servers(path: &Path) -> Result<MemoryResponse, SocketError> {
+    ask_again(path, &MemoryRequest::List, SWITCH)
 }
 
 impl<S: RowSwitch> Hook<ElasticSwitch<S>> for MemorySocket {

@@ -8,14 +8,12 @@ use super::packet::{MAX_PARSED_BYTES, PLACE_MASK};
 use super::scratch::ScratchWord;
 use super::{CONTEXT, Emitter, HandOverReason, PACKET, R0, R1, R2, R3, R4, SCRATCH};
 use crate::asm::{AccessSize, Alu, Cond, Instruction, Label, MapRef, Reg};
-use crate::layout::PORT_COUNT_BYTES;
+use crate::layout::{PORT_COUNT_BYTES, RECEIVED, SENT};
 use crate::uapi;
 
 /// The state of a port in the region: the index of its device plus 1, [`PORT_RECEIVES`], and above 32 bits the maximum
 /// length of a frame, which is 0 if packets to the port are handed over.
 pub(crate) const PORT_LENGTH_SHIFT: i32 = 32;
-/// Offset of the count of sent packets among those of a port.
-pub(crate) const SENT: u32 = 16;
 /// Bit of the state of a port: packets that it receives run in the kernel.
 pub(crate) const PORT_RECEIVES: u64 = 1 << 31;
 
@@ -81,14 +79,14 @@ impl Emitter<'_> {
         self.alu(Alu::Mov, R0, uapi::XDP_DROP);
         self.push(Instruction::Exit);
         self.bind(self.abort);
-        self.forget_crowd();
+        self.clear_crowded();
         self.release_meters();
         self.release_lock();
         self.leave_epoch();
         self.alu(Alu::Mov, R0, uapi::XDP_ABORTED);
         self.push(Instruction::Exit);
         self.bind(self.slow);
-        self.forget_crowd();
+        self.clear_crowded();
         self.release_meters();
         self.release_lock();
         self.number_hand_over();
@@ -164,7 +162,7 @@ impl Emitter<'_> {
         let end = self.code.label();
         self.push(Instruction::LoadPort(R1));
         self.jump_if(Cond::Ge, R1, self.layout.options.ports as i32, end);
-        self.count_at_port(0);
+        self.count_at_port(RECEIVED);
         self.bind(end);
     }
 

@@ -37,7 +37,7 @@ use crate::asm::{AccessSize, Alu, AluOperand, AsmError, Assembly, Cond, Instruct
 use crate::layout::{GATE_OPEN, RegionLayout, Unsupported};
 use crate::usage::Usage;
 use crate::{KernelPipeline, uapi};
-pub(crate) use commit::{PORT_LENGTH_SHIFT, PORT_RECEIVES, SENT};
+pub(crate) use commit::{PORT_LENGTH_SHIFT, PORT_RECEIVES};
 pub use compile::compile;
 pub(crate) use hash::{CRC_TABLE_WORDS, Crc};
 use headers::EmitSite;

@@ -31,11 +31,11 @@ pub const HAND_OVER_MARK: u64 = 0x7ef1 << NUMBER_BITS;
 const NUMBER_BITS: u32 = 48;
 /// Position of the bit of a closed bucket.
 const CLOSED_BIT: u32 = 47;
-/// Number of packets of a queue that the switch may have before those that only follow them are dropped: an eighth of a
-/// socket's ring, unless the memory for frames is short.
+/// Number of packets of a queue that wait for the switch when those that only follow them begin to be dropped: an
+/// eighth of a socket's ring, unless the memory for frames is short.
 pub const MAX_FOLLOWED: u32 = 256;
-/// Number of packets of a queue that the switch may have before others of their flows are dropped, also those that need
-/// it. The rest of the ring is for flows that have none.
+/// Number of packets of a queue that wait for the switch when all others of their flows begin to be dropped. The rest
+/// of the ring is for flows without packets there.
 pub const MAX_WAITING: u32 = 512;
 
 impl Emitter<'_> {
@@ -87,12 +87,12 @@ impl Emitter<'_> {
         self.bind(end);
     }
 
-    /// Drops a packet that the program would not hand over, but that would overtake others, and closes its bucket.
+    /// Drops a crowded packet that the program does not hand over, and closes its bucket.
     pub(super) fn drop_if_crowded(&mut self) {
         let end = self.code.label();
         self.load_word(R1, ScratchWord::IS_CROWDED);
         self.jump_if(Cond::Eq, R1, 0, end);
-        self.forget_crowd();
+        self.clear_crowded();
         self.release_meters();
         self.release_lock();
         // A packet that the program drops overtakes none. Another queue may have stamped the bucket meanwhile.
@@ -119,8 +119,8 @@ impl Emitter<'_> {
         self.bind(end);
     }
 
-    /// Ends the state of a packet that may only be handed over for a reason of its own.
-    pub(super) fn forget_crowd(&mut self) {
+    /// Clears the mark of a crowded packet.
+    pub(super) fn clear_crowded(&mut self) {
         self.store_imm(ScratchWord::IS_CROWDED, 0);
     }
 

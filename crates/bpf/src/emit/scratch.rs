@@ -39,8 +39,8 @@ impl ScratchWord {
     pub const TIME_NS: ScratchWord = ScratchWord(11);
     /// Offset of the bucket of the packet's flow in bytes, if the switch has packets of the queue.
     pub const BUCKET: ScratchWord = ScratchWord(12);
-    /// 1 while the packet is one that may only be handed over for a reason of its own: its flow has packets that the
-    /// switch is not done with, and too many are before them.
+    /// 1 while the packet is *crowded*: packets of its flow wait for the switch, behind many others of its queue. It is
+    /// handed over if the program requires that, and else dropped.
     pub const IS_CROWDED: ScratchWord = ScratchWord(13);
     const FIRST: u32 = 14;
 

@@ -23,8 +23,17 @@ pub(super) struct Records {
     numbers: Numbers,
     /// Shared records by the hashes of their words. If two have the same hash, the later one is not shared.
     by_hash: HashMap<u64, u32>,
-    /// Number of entries that have a shared record, by its number.
-    users: Vec<u32>,
+    /// The users of shared records, by their numbers.
+    users: Vec<Users>,
+}
+
+/// The entries that share a record.
+#[derive(Clone, Copy, Debug, Default)]
+struct Users {
+    /// Their number.
+    count: u32,
+    /// The hash of the record's words.
+    hash: u64,
 }
 
 impl Records {
@@ -52,33 +61,34 @@ impl Records {
     fn share(&mut self, hash: u64, has_words: impl Fn(u32) -> bool) -> Option<(u32, bool)> {
         let present = self.by_hash.get(&hash).copied();
         if let Some(number) = present.filter(|number| has_words(*number)) {
-            self.users[number as usize] += 1;
+            self.users[number as usize].count += 1;
             return Some((number, false));
         }
         let number = self.numbers.take()?;
         if present.is_none() {
             self.by_hash.insert(hash, number);
         }
-        self.users.resize(self.users.len().max(number as usize + 1), 0);
-        self.users[number as usize] = 1;
+        self.users.resize(self.users.len().max(number as usize + 1), Users::default());
+        self.users[number as usize] = Users { count: 1, hash };
         Some((number, true))
     }
 
-    /// Gives a record back, whose words have this hash.
-    fn unshare(&mut self, number: u32, hash: u64) {
-        self.users[number as usize] -= 1;
-        if self.users[number as usize] == 0 {
-            if self.by_hash.get(&hash) == Some(&number) {
-                self.by_hash.remove(&hash);
+    /// Gives a shared record back.
+    fn unshare(&mut self, number: u32) {
+        let users = &mut self.users[number as usize];
+        users.count -= 1;
+        if users.count == 0 {
+            if self.by_hash.get(&users.hash) == Some(&number) {
+                self.by_hash.remove(&users.hash);
             }
             self.numbers.free(number);
         }
     }
 }
 
-fn hash_of(words: impl Iterator<Item = u64>) -> u64 {
+fn hash_of(words: &[u64]) -> u64 {
     let mut hasher = DefaultHasher::new();
-    words.for_each(|word| word.hash(&mut hasher));
+    words.hash(&mut hasher);
     hasher.finish()
 }
 
@@ -107,8 +117,8 @@ impl<'r> TableView<'r> {
     pub(super) fn share_record(&self, records: &mut Records, before: Option<u32>, words: &[u64]) -> Option<u32> {
         // The record before is free then if no other entry has it.
         before.into_iter().for_each(|record| self.free_record(records, record));
-        let hash = hash_of(words.iter().copied());
-        let (number, is_new) = records.share(hash, |number| self.words_at(number).eq(words.iter().copied()))?;
+        let (number, is_new) =
+            records.share(hash_of(words), |number| self.words_at(number).eq(words.iter().copied()))?;
         if is_new {
             (0..).zip(words).for_each(|(at, word)| store(self.record(number), at, *word));
         }
@@ -118,7 +128,7 @@ impl<'r> TableView<'r> {
     /// Gives back the record of an entry.
     pub(super) fn free_record(&self, records: &mut Records, number: u32) {
         if self.layout.shares_records() {
-            records.unshare(number, hash_of(self.words_at(number)));
+            records.unshare(number);
         } else {
             records.free(number);
         }
@@ -191,9 +201,9 @@ mod tests {
         assert_eq!(share(7, 70), Some((1, false)));
         assert_eq!(share(8, 80), Some((2, true)));
         assert_eq!(share(9, 90), None, "there are two records");
-        records.unshare(1, 7);
+        records.unshare(1);
         assert_eq!(records.share(9, |_| false), None, "an entry still has the first");
-        records.unshare(1, 7);
+        records.unshare(1);
         assert_eq!(records.share(9, |_| false), Some((1, true)));
     }
 
@@ -206,11 +216,11 @@ mod tests {
             words[number as usize] = word;
             assert_eq!((number, is_new), expected);
         }
-        records.unshare(2, 7);
-        records.unshare(1, 7);
+        records.unshare(2);
+        records.unshare(1);
         assert_eq!(records.share(7, |number| number == 1), Some((1, false)), "the second one was not that of the hash");
-        records.unshare(1, 7);
-        records.unshare(1, 7);
+        records.unshare(1);
+        records.unshare(1);
         assert_eq!(records.share(7, |_| panic!("no record has the hash")), Some((1, true)));
     }
 }

@@ -124,7 +124,7 @@ fn counts_of_a_million_entries_take_the_same_memory_on_any_number_of_processors(
     let memory = |cpus| {
         let code = compiled(cpus).expect("it is not too large");
         assert_eq!(code.tables().map(|(_, entries)| entries).collect::<Vec<_>>(), [ENTRIES], "{cpus} processors");
-        [code.layout.bytes(), code.layout.scratch_bytes()]
+        [code.layout.bytes(), code.layout.processor_bytes()]
     };
     let [[few, few_scratch], [many, many_scratch]] = [2, 1024].map(memory);
     // Records and counts of both copies are there, whatever the number of processors.

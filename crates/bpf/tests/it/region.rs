@@ -61,7 +61,7 @@ fn packets_to_slow_ports_and_longer_than_a_port_takes_are_handed_over() {
 #[test]
 fn a_run_that_meets_another_one_hands_over_and_leaves_it_alone() {
     let (rig, data) = router_and_packet();
-    let page = rig.compiled.layout.scratch_bytes() / CPUS / 8;
+    let page = rig.compiled.layout.processor_bytes() / CPUS / 8;
     let busy = &rig.region[(CPU * page) as usize];
     assert_eq!(busy.load(Ordering::Relaxed) % 2, 0, "every run ends");
     busy.fetch_add(1, Ordering::Relaxed);
@@ -155,7 +155,7 @@ pub fn corrupt(rig: &Rig, packet: impl Fn(&mut SplitMix64) -> Vec<u8>) {
             };
             word.store(value, Ordering::Relaxed);
         }
-        let page = rig.compiled.layout.scratch_bytes() / CPUS / 8;
+        let page = rig.compiled.layout.processor_bytes() / CPUS / 8;
         for _ in 0..50 {
             rig.region[(CPU * page) as usize].store(0, Ordering::Relaxed);
             let gate = rig.compiled.layout.private_bytes() / 8;

@@ -141,7 +141,7 @@ fn hits_belong_to_the_entry_that_was_hit() {
 #[test]
 fn an_update_waits_for_packets_that_use_the_tables_it_changes() {
     let mut rig = Rig::new(&two_tables(), |_, _| ());
-    let page = rig.compiled.layout.scratch_bytes() / CPUS / 8;
+    let page = rig.compiled.layout.processor_bytes() / CPUS / 8;
     let at = (CPU * page) as usize;
     let add = |key: u64| {
         move |program: &Program, objects: &mut Objects| {

@@ -5,10 +5,9 @@ use std::net::Ipv4Addr;
 
 use elastic_switch::{MembershipError, ServerState};
 use rng::SplitMix64;
-use switch::Time;
 use v1model::Executor;
 
-use crate::random::History;
+use crate::random::{History, Traffic};
 use crate::rig::{Rig, RigSettings};
 use crate::tables::in_all_ways;
 
@@ -274,25 +273,13 @@ fn run(seed: u64) {
     }
     let all = (settings.servers + settings.spares) as u64;
     let mut rig = Rig::new(settings);
-    let (mut one, mut two) = (History::default(), History::default());
-    let mut arrivals: Vec<(Time, u16)> = Vec::new();
     let mut used: Vec<bool> = (0..all).map(|server| server < settings.servers as u64).collect();
     rig.run_ms(30);
-    let keys = 1 + random.below(12);
+    let mut traffic = Traffic::new(1 + random.below(12));
     for _ in 0..500 {
         match random.below(24) {
-            0..=11 => {
-                let key = random.below(keys) as u16;
-                arrivals.push((rig.now, key));
-                rig.send(arrivals.len() as u16 - 1, key);
-            }
-            12..=16 => {
-                let (key, is_deleted) = (random.below(keys) as u16, random.below(4) == 0);
-                let value = random.below(keys) as u16;
-                let (name, history) = if random.below(2) == 0 { ("one", &mut one) } else { ("two", &mut two) };
-                history.set(key, rig.now, if is_deleted { NONE } else { value });
-                rig.write(name, key, if is_deleted { &[] } else { std::slice::from_ref(&value) });
-            }
+            0..=11 => traffic.send(&mut rig, &mut random),
+            12..=16 => traffic.write(&mut rig, &mut random),
             17..=19 => rig.run_until(rig.now.after_ns(random.below(300_000))),
             20..=22 => {
                 let server = random.below(all) as usize;
@@ -314,7 +301,7 @@ fn run(seed: u64) {
     });
     // A switch notices within 10 s that a server has restarted.
     rig.run_ms(25_000);
-    check(seed, &rig, (&one, &two), &arrivals);
+    traffic.check(seed, &rig);
     if is_planned {
         expect_dropped_none(&rig);
     }
@@ -327,26 +314,14 @@ fn run(seed: u64) {
         let connections = if *is_used { 2 } else { 0 };
         assert!(!is_exact || rig.lent(server).0 == connections, "seed {seed}: {:?}", rig.lent(server));
     }
-    check_entries(seed, &mut rig, (&one, &two), keys as u16);
-}
-
-/// Checks that each packet ended once, with values of a moment between its arrival and its departure.
-fn check(seed: u64, rig: &Rig, (one, two): (&History, &History), arrivals: &[(Time, u16)]) {
-    let reasons = ["no-server", "no-answer", "queue-full"];
-    let dropped: u64 = reasons.iter().map(|reason| rig.dropped(&format!("table.{reason}"))).sum();
-    assert_eq!(rig.left.len() as u64 + dropped, arrivals.len() as u64, "seed {seed}: each packet ends once");
-    for (left, request) in &rig.left {
-        let (arrived, key) = arrivals[usize::from(request.id)];
-        let whole = (arrived, *left);
-        assert!(one.had(key, request.first, whole), "seed {seed}: {request:?} of {whole:?}");
-        assert!(two.had(request.first, request.second, whole), "seed {seed}: {request:?} of {whole:?}");
-    }
+    check_entries(seed, &mut rig, &traffic);
 }
 
 /// Checks that controllers and packets see all that was written.
-fn check_entries(seed: u64, rig: &mut Rig, (one, two): (&History, &History), keys: u16) {
+fn check_entries(seed: u64, rig: &mut Rig, traffic: &Traffic) {
+    let (one, two) = (&traffic.one, &traffic.two);
     let last = |history: &History, key| history.0.get(&key).and_then(|all| all.last()).map_or(NONE, |last| last.1);
-    for key in 0..keys {
+    for key in 0..traffic.keys as u16 {
         for (name, history) in [("one", one), ("two", two)] {
             let read = rig.read(name, key).map_or(NONE, |values| values[0]);
             assert_eq!(read, last(history, key), "seed {seed}: {name} {key}");

@@ -49,33 +49,61 @@ pub fn draw(seed: u64, random: &mut SplitMix64) -> RigSettings {
     }
 }
 
+/// Packets and writes of a run, and the entries that the tables had at each time.
+pub struct Traffic {
+    /// Keys are below this number.
+    pub keys: u64,
+    pub one: History,
+    pub two: History,
+    /// Times and keys of the packets, by their numbers.
+    arrivals: Vec<(Time, u16)>,
+}
+
+impl Traffic {
+    pub fn new(keys: u64) -> Traffic {
+        Traffic { keys, one: History::default(), two: History::default(), arrivals: Vec::new() }
+    }
+
+    /// Sends a packet.
+    pub fn send(&mut self, rig: &mut Rig, random: &mut SplitMix64) {
+        let key = random.below(self.keys) as u16;
+        self.arrivals.push((rig.now, key));
+        rig.send(self.arrivals.len() as u16 - 1, key);
+    }
+
+    /// Writes or deletes an entry of a table.
+    pub fn write(&mut self, rig: &mut Rig, random: &mut SplitMix64) {
+        let (key, is_deleted) = (random.below(self.keys) as u16, random.below(4) == 0);
+        let value = random.below(self.keys) as u16;
+        let (name, history) = if random.below(2) == 0 { ("one", &mut self.one) } else { ("two", &mut self.two) };
+        history.set(key, rig.now, if is_deleted { 0xffff } else { value });
+        rig.write(name, key, if is_deleted { &[] } else { std::slice::from_ref(&value) });
+    }
+
+    /// Checks that each packet ended once, with values of a moment between its arrival and its departure.
+    pub fn check(&self, seed: u64, rig: &Rig) {
+        let reasons = ["no-server", "no-answer", "queue-full"];
+        let dropped: u64 = reasons.iter().map(|reason| rig.dropped(&format!("table.{reason}"))).sum();
+        assert_eq!(rig.left.len() as u64 + dropped, self.arrivals.len() as u64, "seed {seed}: each packet ends once");
+        for (left, request) in &rig.left {
+            let (arrived, key) = self.arrivals[usize::from(request.id)];
+            let whole = (arrived, *left);
+            assert!(self.one.had(key, request.first, whole), "seed {seed}: {request:?} of {whole:?}");
+            assert!(self.two.had(request.first, request.second, whole), "seed {seed}: {request:?} of {whole:?}");
+        }
+    }
+}
+
 fn run(seed: u64) {
     let mut random = SplitMix64::new(seed);
     let settings = draw(seed, &mut random);
     let mut rig = Rig::new(settings);
-    let (mut one, mut two) = (History::default(), History::default());
-    let mut arrivals: Vec<(Time, u16)> = Vec::new();
     rig.run_ms(random.below(30));
-    let keys = 1 + random.below(12);
+    let mut traffic = Traffic::new(1 + random.below(12));
     for _ in 0..400 {
         match random.below(20) {
-            0..=11 => {
-                let key = random.below(keys) as u16;
-                arrivals.push((rig.now, key));
-                rig.send(arrivals.len() as u16 - 1, key);
-            }
-            12..=16 => {
-                let (key, is_deleted) = (random.below(keys) as u16, random.below(4) == 0);
-                let value = random.below(keys) as u16;
-                let is_first = random.below(2) == 0;
-                let history = if is_first { &mut one } else { &mut two };
-                history.set(key, rig.now, if is_deleted { 0xffff } else { value });
-                rig.write(
-                    if is_first { "one" } else { "two" },
-                    key,
-                    if is_deleted { &[] } else { std::slice::from_ref(&value) },
-                );
-            }
+            0..=11 => traffic.send(&mut rig, &mut random),
+            12..=16 => traffic.write(&mut rig, &mut random),
             17..=18 => rig.run_until(rig.now.after_ns(random.below(100_000))),
             _ => {
                 let server = random.below(settings.servers as u64) as usize;
@@ -86,17 +114,12 @@ fn run(seed: u64) {
     }
     (0..settings.servers).for_each(|server| rig.set_running(server, true));
     rig.run_ms(2_000);
-    let dropped: u64 =
-        ["no-server", "no-answer", "queue-full"].iter().map(|reason| rig.dropped(&format!("table.{reason}"))).sum();
-    assert_eq!(rig.left.len() as u64 + dropped, arrivals.len() as u64, "seed {seed}: each packet ends once");
+    traffic.check(seed, &rig);
     let mut last: BTreeMap<u16, u16> = BTreeMap::new();
     let mut numbers: Vec<u32> = Vec::new();
-    for (left, request) in &rig.left {
-        let (arrived, key) = arrivals[usize::from(request.id)];
-        let whole = (arrived, *left);
-        assert!(one.had(key, request.first, whole), "seed {seed}: {request:?} of {whole:?}");
-        assert!(two.had(request.first, request.second, whole), "seed {seed}: {request:?} of {whole:?}");
-        if !one.0.contains_key(&key) {
+    for (_, request) in &rig.left {
+        let (_, key) = traffic.arrivals[usize::from(request.id)];
+        if !traffic.one.0.contains_key(&key) {
             // Without changes nothing could make a packet wait for another key than the one before it.
             let before = last.insert(key, request.id);
             assert!(before.is_none_or(|before| before < request.id), "seed {seed}: {request:?} after {before:?}");

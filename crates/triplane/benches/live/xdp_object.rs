@@ -67,10 +67,10 @@ impl AttachedObject {
 /// Runs a command to its end.
 fn done(command: &mut Command, failure: &str) -> Result<(), Box<dyn Error>> {
     let output = command.output().map_err(|error| format!("{failure}: {error}"))?;
-    let told = String::from_utf8_lossy(&output.stderr);
-    match told.trim() {
+    let message = String::from_utf8_lossy(&output.stderr);
+    match message.trim() {
         _ if output.status.success() => Ok(()),
         "" => Err(format!("{failure}: {}", output.status).into()),
-        told => Err(format!("{failure}: {told}").into()),
+        message => Err(format!("{failure}: {message}").into()),
     }
 }

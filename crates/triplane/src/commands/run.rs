@@ -20,7 +20,7 @@ use crate::cli::{RunArgs, RunProfile};
 use crate::control::{BoundControl, ControlArgs};
 use crate::kernel::ProgramSource;
 use crate::load::Loader;
-use crate::memory::{ServerNotices, SwitchSocket};
+use crate::memory::ServerNotices;
 use crate::messages::MessageLog;
 use crate::output::{Failure, Output, is_damaged_capture};
 use crate::state::{InitialProgram, State};
@@ -66,7 +66,9 @@ pub fn run(args: &RunArgs, output: &Output) -> Result<(), Failure> {
     let in_kernel = kernel::attach(in_kernel, &specs, source, &mut config, output)?;
     let store = args.store.as_deref().zip(args.switch.as_deref());
     let store = store.map(|(cluster, name)| StoreConnection::open(cluster, name)).transpose()?;
-    let socket = args.socket.as_deref().map(|path| SwitchSocket::open(path, args.store.is_some())).transpose()?;
+    let socket = args.socket.as_deref();
+    let rows_socket = socket.filter(|_| args.store.is_some()).map(RowsSocket::open).transpose()?;
+    let memory_socket = socket.filter(|_| !args.memory.is_empty()).map(MemorySocket::open).transpose()?;
     let control = control.map(|files| control::bind(&args.control, files)).transpose()?;
     let metrics = args.metrics.map(metrics::bind).transpose()?;
     // Everything is open now. The threads that parse packets and serve controllers start without privileges.
@@ -78,11 +80,10 @@ pub fn run(args: &RunArgs, output: &Output) -> Result<(), Failure> {
     };
     let services = BoundServices { control, pipeline, metrics };
     if !args.memory.is_empty() {
-        return run_elastic(args, config, services, (socket.and_then(SwitchSocket::memory), &log), output);
+        return run_elastic(args, config, services, (memory_socket, &log), output);
     }
     if let Some(store) = store {
-        let socket = socket.and_then(SwitchSocket::rows);
-        return run_resilient(args, config, services, (store, socket, &what), &log, output);
+        return run_resilient(args, config, services, (store, rows_socket, &what), &log, output);
     }
     let BoundServices { control, pipeline, metrics } = services;
     let p4runtime = control.map(|control| serve(args, control, pipeline, state, &mut config, output)).transpose()?;

@@ -3,7 +3,6 @@
 pub mod args;
 mod notices;
 mod servers;
-mod socket;
 
 use std::net::Ipv4Addr;
 
@@ -20,7 +19,6 @@ use v1model::Switch;
 use crate::output::{Failure, Output, grouped};
 use crate::{privileges, signals};
 pub use notices::ServerNotices;
-pub use socket::SwitchSocket;
 
 use args::{MemoryArgs, MemoryCommand, MemoryServeArgs, ServerArg};
 

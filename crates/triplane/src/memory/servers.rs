@@ -2,31 +2,25 @@
 
 use std::path::Path;
 
-use anyhow::{Context, anyhow};
+use anyhow::Context;
+use local_socket::SocketError;
 use v1model_runtime::memory_socket::{
-    ListedServers, MemoryRequest, MemoryResponse, MemorySocketError, ServerStatus, ask_switch, next_servers,
+    ListedServers, MemoryRequest, MemoryResponse, ServerStatus, ask_switch, next_servers,
 };
 
 use super::args::{MemoryAddArgs, MemoryRemoveArgs, MemorySwitchArgs};
-use crate::output::{Failure, Output, aligned, grouped};
+use crate::output::{Failure, Output, aligned, grouped, socket_failure};
 
 /// Number of polls after which progress is shown: about a second.
 const QUIET_TURNS: u32 = 10;
 
-impl From<MemorySocketError> for Failure {
-    fn from(error: MemorySocketError) -> Failure {
-        match error {
-            MemorySocketError::NotRunning(_) => Failure::Environment(anyhow!(
-                "{error}: start the switch with `triplane run … --memory ADDRESS@PORT --socket FILE`"
-            )),
-            error => Failure::Environment(error.into()),
-        }
-    }
+fn failed(error: SocketError) -> Failure {
+    socket_failure(error, "start the switch with `triplane run … --memory ADDRESS@PORT --socket FILE`")
 }
 
 /// Prints the servers of a switch.
 pub fn list(args: &MemorySwitchArgs, output: &Output) -> Result<(), Failure> {
-    let listed = servers(ask_switch(&args.socket, &MemoryRequest::List)?)?;
+    let listed = servers(ask_switch(&args.socket, &MemoryRequest::List))?;
     print(&listed, args.json, output)
 }
 
@@ -55,14 +49,14 @@ fn change(
     is_done: impl Fn(&ListedServers) -> bool,
 ) -> Result<(), Failure> {
     let path: &Path = &args.socket;
-    let mut listed = servers(ask_switch(path, request)?)?;
+    let mut listed = servers(ask_switch(path, request))?;
     let mut turns = 0;
     while listed.is_changing {
         turns += 1;
         if turns % QUIET_TURNS == 0 {
             output.note(&format!("{}; Ctrl-C ends this command only", progress(&listed)));
         }
-        listed = servers(next_servers(path)?)?;
+        listed = servers(next_servers(path))?;
     }
     print(&listed, args.json, output)?;
     if is_done(&listed) {
@@ -72,8 +66,8 @@ fn change(
     Err(Failure::Input(format!("{reason}; start `triplane run` with the servers that it is to have, or repeat it")))
 }
 
-fn servers(response: MemoryResponse) -> Result<ListedServers, Failure> {
-    match response {
+fn servers(response: Result<MemoryResponse, SocketError>) -> Result<ListedServers, Failure> {
+    match response.map_err(failed)? {
         MemoryResponse::Servers(listed) => Ok(listed),
         MemoryResponse::Refused(reason) => Err(Failure::Input(reason)),
     }

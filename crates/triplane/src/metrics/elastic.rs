@@ -38,9 +38,12 @@ const OF_TABLES: [ObjectFamily<ElasticCounts>; 13] = [
 ];
 
 const OF_SERVERS: [ObjectFamily<ServerCounts>; 9] = [
-    (GAUGE, "triplane_elastic_server_state", "0 while it joins, 1 if it is used, 2 while it leaves.", |it| {
-        it.state as u64
-    }),
+    (
+        GAUGE,
+        "triplane_elastic_server_state",
+        "0 while it joins, 1 once it has had its share, 2 while it leaves.",
+        |it| it.state as u64,
+    ),
     (GAUGE, "triplane_elastic_server_bytes", "Bytes of copies at a server that are written.", |it| it.held_bytes),
     (GAUGE, "triplane_elastic_server_missing_bytes", "Bytes of its share that are not written yet.", |it| {
         it.missing_bytes

@@ -6,28 +6,22 @@ use std::fmt::Write;
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, anyhow};
+use anyhow::Context;
+use local_socket::SocketError;
 use resilient_store::{
-    ListedRows, MAX_AWAY_MS, MoveStatus, NamedValue, RowStatus, RowsError, RowsRequest, RowsResponse, ask_switch,
+    ListedRows, MAX_AWAY_MS, MoveStatus, NamedValue, RowStatus, RowsRequest, RowsResponse, ask_switch, malformed,
     next_progress,
 };
 use serde_json::json;
 
-use crate::output::{Failure, Output, aligned, grouped};
+use crate::output::{Failure, Output, aligned, grouped, socket_failure};
 use args::{MoveArgs, ResilientArgs, ResilientCommand, RowsArgs};
 
 /// Number of polls after which progress is shown: about a second.
 const QUIET_TURNS: u32 = 10;
 
-impl From<RowsError> for Failure {
-    fn from(error: RowsError) -> Failure {
-        match error {
-            RowsError::NotRunning(_) => Failure::Environment(anyhow!(
-                "{error}: start the switch with `triplane run … --store FILE --switch NAME --socket FILE`"
-            )),
-            error => Failure::Environment(error.into()),
-        }
-    }
+fn failed(error: SocketError) -> Failure {
+    socket_failure(error, "start the switch with `triplane run … --store FILE --switch NAME --socket FILE`")
 }
 
 /// Runs a command of `triplane resilient`.
@@ -46,7 +40,7 @@ fn rows(args: &RowsArgs, output: &Output) -> Result<(), Failure> {
     loop {
         let most = limit - rows.len();
         let request = RowsRequest::Rows { group: args.group.clone(), key: args.key.clone(), from, most };
-        last = match ask_switch(&args.socket, &request)? {
+        last = match ask_switch(&args.socket, &request).map_err(failed)? {
             RowsResponse::Rows(listed) => listed,
             other => return Err(unexpected(&args.socket, other)),
         };
@@ -112,7 +106,7 @@ fn age(ms: u64) -> String {
 fn move_rows(args: &MoveArgs, output: &Output) -> Result<(), Failure> {
     let away_ms = args.away.map(away_ms).transpose()?;
     let request = RowsRequest::Move { group: args.group.clone(), away_ms };
-    let mut status = move_status(&args.socket, ask_switch(&args.socket, &request)?)?;
+    let mut status = move_status(&args.socket, ask_switch(&args.socket, &request).map_err(failed)?)?;
     let mut turns = 0;
     while !status.is_done {
         turns += 1;
@@ -120,7 +114,7 @@ fn move_rows(args: &MoveArgs, output: &Output) -> Result<(), Failure> {
             let (moved, left) = (grouped(status.moved), grouped(status.granted + status.under_way));
             output.note(&format!("{moved} rows were given back, {left} are left; Ctrl-C ends this command only"));
         }
-        status = move_status(&args.socket, next_progress(&args.socket)?)?;
+        status = move_status(&args.socket, next_progress(&args.socket).map_err(failed)?)?;
     }
     if args.json {
         let text = serde_json::to_string_pretty(&status).context("cannot print the result")?;
@@ -156,7 +150,7 @@ fn move_status(socket: &Path, response: RowsResponse) -> Result<MoveStatus, Fail
 fn unexpected(socket: &Path, response: RowsResponse) -> Failure {
     match response {
         RowsResponse::Refused(reason) => Failure::Input(reason),
-        RowsResponse::Rows(_) | RowsResponse::Move(_) => RowsError::Malformed(socket.to_owned()).into(),
+        RowsResponse::Rows(_) | RowsResponse::Move(_) => malformed(socket).into(),
     }
 }
 

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use ::privileges::{KeptAccess, directory_of};
 use anyhow::{Context, anyhow};
+use local_socket::SocketError;
 use resilient_store::{
     ChainStatus, Cluster, ClusterMember, FileKeeper, GroupRows, HistoryLine, LayoutKeeper, OpenError, OperatorRequest,
     OperatorResponse, OperatorServer, OperatorStatus, StatusError, StatusSocket, StoreRole, StoreStatus, ask_operator,
@@ -18,20 +19,21 @@ use super::args::{DrainArgs, OperateArgs, OperatorArgs, ReplaceArgs, StatusArgs}
 use super::etcd;
 use super::{read_cluster, unknown};
 use crate::load::{Loader, ProgramArgs};
-use crate::output::{Failure, Output, aligned, grouped};
+use crate::output::{Failure, Output, aligned, grouped, socket_failure};
 use crate::{privileges, signals};
 
 /// Time without a change after which a command reports the reason of its wait.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+fn failed(error: SocketError) -> Failure {
+    socket_failure(error, "start `triplane store operate`, or use the file it was given")
+}
+
 impl From<StatusError> for Failure {
     fn from(error: StatusError) -> Failure {
         match error {
-            StatusError::NotRunning(_) => {
-                Failure::Environment(anyhow!("{error}: start `triplane store operate`, or use the file it was given"))
-            }
             StatusError::InUse(_) => Failure::Environment(anyhow!("{error}: give this one another path with --socket")),
-            error => Failure::Environment(error.into()),
+            StatusError::Socket(error) => error.into(),
         }
     }
 }
@@ -153,7 +155,7 @@ impl OperatorArgs {
 
 /// Sends a request to the operator, and returns the status after it.
 pub fn ask(socket: &Path, request: &OperatorRequest) -> Result<OperatorStatus, Failure> {
-    status_in(ask_operator(socket, request)?)
+    status_in(ask_operator(socket, request).map_err(failed)?)
 }
 
 fn status_in(response: OperatorResponse) -> Result<OperatorStatus, Failure> {
@@ -259,7 +261,7 @@ fn settle(
             output.note(&waits_for(&status));
             changed = Instant::now();
         }
-        status = status_in(next_status(socket)?)?;
+        status = status_in(next_status(socket).map_err(failed)?)?;
     }
 }
 

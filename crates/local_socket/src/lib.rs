@@ -3,6 +3,8 @@
 //! A request is a line of JSON, and so is its answer. The number of connections, their time and the length of a request
 //! are bounded, and no connection makes the server wait.
 
+#![forbid(unsafe_code)]
+
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::fd::{AsRawFd, RawFd};
@@ -29,6 +31,9 @@ const CONNECTION_TIME: Duration = Duration::from_secs(2);
 /// Maximum time for which a client waits.
 const CLIENT_TIME: Duration = Duration::from_secs(5);
 
+/// Interval at which a client asks for the progress of a change.
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
+
 /// A socket with its connections. Dropping it removes its file.
 #[derive(Debug)]
 pub struct LocalSocket {
@@ -44,15 +49,42 @@ struct Connection {
     since: Instant,
 }
 
-/// The reason for which a request got no answer.
-#[derive(Debug)]
-pub enum AskError {
-    /// No process listens.
-    NotRunning,
+/// The process that listens on a socket, in words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Peer {
+    /// Its name, such as "switch".
+    pub name: &'static str,
+    /// Its name with what it answers about, such as "a switch with resilient state".
+    pub described: &'static str,
+}
+
+/// The reason for which a socket cannot be used, or a request got no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum SocketError {
     /// The socket cannot be used.
-    Io(io::Error),
-    /// The answer is not one of this protocol.
-    Malformed,
+    #[error("cannot use the socket {path}: {source}")]
+    Io {
+        /// The socket.
+        path: PathBuf,
+        /// The error.
+        source: io::Error,
+    },
+    /// No process listens.
+    #[error("no {} listens on {path}", peer.name)]
+    NotRunning {
+        /// The socket.
+        path: PathBuf,
+        /// The process that should listen.
+        peer: Peer,
+    },
+    /// The answer is not a valid one.
+    #[error("{path} did not answer like {}", peer.described)]
+    Malformed {
+        /// The socket.
+        path: PathBuf,
+        /// The process that should listen.
+        peer: Peer,
+    },
 }
 
 impl LocalSocket {
@@ -60,8 +92,12 @@ impl LocalSocket {
     /// not.
     ///
     /// # Errors
-    /// If the socket cannot be created there.
-    pub fn open(path: &Path) -> io::Result<LocalSocket> {
+    /// [`SocketError::Io`], if the socket cannot be created there.
+    pub fn open(path: &Path) -> Result<LocalSocket, SocketError> {
+        LocalSocket::listen(path).map_err(|source| SocketError::Io { path: path.to_owned(), source })
+    }
+
+    fn listen(path: &Path) -> io::Result<LocalSocket> {
         match fs::symlink_metadata(path) {
             Ok(found) if !found.file_type().is_socket() => {
                 return Err(io::Error::new(io::ErrorKind::AlreadyExists, "another file has this name"));
@@ -150,13 +186,14 @@ impl Connection {
 ///
 /// # Panics
 /// If the request cannot be JSON.
-pub fn ask<Q: Serialize, A: DeserializeOwned>(path: &Path, request: &Q) -> Result<A, AskError> {
+pub fn ask<Q: Serialize, A: DeserializeOwned>(path: &Path, request: &Q, peer: Peer) -> Result<A, SocketError> {
+    let failed = |source| SocketError::Io { path: path.to_owned(), source };
     let mut stream = match UnixStream::connect(path) {
         Ok(stream) => stream,
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) => {
-            return Err(AskError::NotRunning);
+            return Err(SocketError::NotRunning { path: path.to_owned(), peer });
         }
-        Err(source) => return Err(AskError::Io(source)),
+        Err(source) => return Err(failed(source)),
     };
     let mut ask = || -> io::Result<Vec<u8>> {
         stream.set_read_timeout(Some(CLIENT_TIME))?;
@@ -168,8 +205,20 @@ pub fn ask<Q: Serialize, A: DeserializeOwned>(path: &Path, request: &Q) -> Resul
         BufReader::new((&stream).take(MAX_RESPONSE)).read_until(b'\n', &mut answer)?;
         Ok(answer)
     };
-    let answer = ask().map_err(AskError::Io)?;
-    serde_json::from_slice(&answer).map_err(|_| AskError::Malformed)
+    let answer = ask().map_err(failed)?;
+    serde_json::from_slice(&answer).map_err(|_| SocketError::Malformed { path: path.to_owned(), peer })
+}
+
+/// Waits for the interval at which clients ask for the progress of a change, 100 ms, and then does as [`ask`].
+///
+/// # Errors
+/// As [`ask`].
+///
+/// # Panics
+/// As [`ask`].
+pub fn ask_again<Q: Serialize, A: DeserializeOwned>(path: &Path, request: &Q, peer: Peer) -> Result<A, SocketError> {
+    std::thread::sleep(PROGRESS_INTERVAL);
+    ask(path, request, peer)
 }
 
 #[cfg(test)]
@@ -183,14 +232,17 @@ mod tests {
         let (path, file) = (directory.join("s"), directory.join("f"));
         let socket = LocalSocket::open(&path).expect("the name is free");
         assert_eq!(fs::metadata(&path).expect("it is there").permissions().mode() & 0o777, 0o600);
-        let error = LocalSocket::open(&path).expect_err("it is in use");
-        assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
+        let kind = |path: &Path| match LocalSocket::open(path) {
+            Err(SocketError::Io { source, .. }) => source.kind(),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(kind(&path), io::ErrorKind::AddrInUse);
         drop(socket);
         assert!(!path.exists());
         drop(UnixListener::bind(&path).expect("the name is free"));
         LocalSocket::open(&path).expect("the process that listened is gone");
         fs::write(&file, "text").expect("a file");
-        assert_eq!(LocalSocket::open(&file).expect_err("no socket").kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(kind(&file), io::ErrorKind::AlreadyExists);
         assert_eq!(fs::read(&file).expect("it is there"), b"text");
         fs::remove_dir_all(&directory).expect("it is ours");
     }
