@@ -14,8 +14,8 @@
 //! A switch repeats the request of an open connection, too: every [`RENEW_NS`]. Connections that were not renewed for
 //! [`LEASE_NS`] are closed when their memory, or their places, are needed for others.
 //!
-//! A switch that needs a connection no longer repeats its request with a size of 0, which releases the memory. The
-//! server still answers it with a refusal, which the switch ignores.
+//! A switch that no longer needs a connection repeats its request with a size of 0, which releases the memory. The
+//! server answers with a refusal, which the switch ignores.
 //!
 //! Nothing is authenticated, as in RoCEv2 itself: the network between both ends has to be trusted.
 
