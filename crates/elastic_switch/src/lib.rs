@@ -24,6 +24,7 @@
 mod entry_form;
 mod forwarded;
 mod membership;
+mod read_rate;
 mod servers;
 mod wrapper;
 

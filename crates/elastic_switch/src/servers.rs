@@ -9,6 +9,8 @@ use rdma::{FrameList, MemorySession, MemorySessionConfig, NumberSource, Receipt}
 use switch::{Frame, PortId, Time};
 use wire::{ethernet, ipv4, roce};
 
+use crate::read_rate::ReadMeters;
+
 /// The addresses of a switch in the network of its memory servers. Frames to them do not reach the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SwitchAddress {
@@ -52,20 +54,29 @@ pub(crate) struct ServerSession {
 pub(crate) struct ServerSessions {
     own: SwitchAddress,
     sessions: BTreeMap<ServerId, ServerSession>,
+    meters: ReadMeters,
 }
 
 impl ServerSessions {
-    pub fn new(own: SwitchAddress) -> ServerSessions {
-        ServerSessions { own, sessions: BTreeMap::new() }
+    pub fn new(own: SwitchAddress, meters: ReadMeters) -> ServerSessions {
+        ServerSessions { own, sessions: BTreeMap::new(), meters }
+    }
+
+    /// Returns the meters of the ports.
+    pub fn meters(&mut self) -> &mut ReadMeters {
+        &mut self.meters
     }
 
     /// Begins a session with a connection for each table, which needs this many bytes of the server's memory.
     pub fn begin(&mut self, id: ServerId, port: PortId, config: MemorySessionConfig, sizes: &[u64]) {
-        self.sessions.insert(id, ServerSession { port, is_path_up: true, session: MemorySession::new(config, sizes), reads: 0 });
+        self.meters.add(id, port);
+        self.sessions
+            .insert(id, ServerSession { port, is_path_up: true, session: MemorySession::new(config, sizes), reads: 0 });
     }
 
     /// Ends a session. Its last frames release the memory.
     pub fn end(&mut self, id: ServerId, frames: &mut Vec<Frame>) {
+        self.meters.remove(id);
         if let Some(ServerSession { port, session, .. }) = self.sessions.remove(&id) {
             frames.extend(session.end().into_iter().map(|data| Frame { port, data }));
         }
@@ -102,9 +113,10 @@ impl ServerSessions {
         up.for_each(|of_server| of_server.session.tick(now, random));
     }
 
-    /// Returns all sessions, to change, with their numbers.
-    pub fn iter_mut(&mut self) -> impl Iterator<Item = (ServerId, &mut MemorySession)> {
-        self.sessions.iter_mut().map(|(id, of_server)| (*id, &mut of_server.session))
+    /// Returns all sessions, to change, with their numbers, and the meters of the ports.
+    pub fn parts(&mut self) -> (impl Iterator<Item = (ServerId, &mut MemorySession)>, &mut ReadMeters) {
+        let sessions = self.sessions.iter_mut().map(|(id, of_server)| (*id, &mut of_server.session));
+        (sessions, &mut self.meters)
     }
 
     /// Returns the time at which a session has something to do.

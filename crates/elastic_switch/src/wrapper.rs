@@ -6,7 +6,6 @@ use elastic::admission::{CacheConfig, CacheCounts, SketchConfig};
 use elastic::cell::CellSecret;
 use elastic::lookups::{LookupCounts, LookupLimits};
 use elastic::placement::PlacementRule;
-use elastic::routes::UnmeteredLinks;
 use elastic::table::{TableCounts, TableLimits};
 use elastic::{
     ElasticDrop, ElasticMutation, ElasticTable, EntryKey, LookupOutcome, LookupStart, MemoryToken, TableConfig,
@@ -19,6 +18,7 @@ use wire::roce::Mtu;
 
 use crate::entry_form::EntryForm;
 use crate::membership::{MAX_SERVERS, Membership};
+use crate::read_rate::ReadMeters;
 use crate::servers::{MemoryServerPort, ServerSessions, SwitchAddress};
 
 /// Most copies of a cell, which `elastic` supports.
@@ -53,6 +53,9 @@ pub struct ElasticConfig {
     pub retry_ns: u64,
     /// Limits of READs and WRITEs.
     pub requester: RequesterConfig,
+    /// Maximum rate of the answers to READs on each port, in bits per second, as a meter of RFC 2698 measures it.
+    /// Beyond it, READs go to other copies; if all links are at the rate, packets are dropped and counted.
+    pub read_rate: Option<u64>,
 }
 
 impl ElasticConfig {
@@ -66,6 +69,7 @@ impl ElasticConfig {
             mtu: Mtu::Mtu1024,
             retry_ns: 10_000_000,
             requester: RequesterConfig::default(),
+            read_rate: None,
         }
     }
 }
@@ -167,7 +171,7 @@ impl<S: RowSwitch> ElasticSwitch<S> {
         forms.iter().try_for_each(|form| check_entries(form, inner.objects()))?;
         let secret = CellSecret { k0: secret[0], k1: secret[1] };
         inner.own_rows(config.max_parked);
-        let mut servers = ServerSessions::new(config.own);
+        let mut servers = ServerSessions::new(config.own, ReadMeters::new(config.read_rate, config.mtu));
         let membership = Membership::new(config, &forms, &mut servers);
         let mut tables = Vec::new();
         for (number, form) in forms.into_iter().enumerate() {
@@ -259,6 +263,7 @@ impl<S: RowSwitch> ElasticSwitch<S> {
         let ports = self.inner.ports();
         self.servers.update_paths(|port| ports.is_up(port));
         self.servers.tick(now, &mut *self.random);
+        self.servers.meters().set_time(now);
         self.take_changes();
         let mut budget = WORK_BUDGET;
         for _ in 0..MAX_ROUNDS {
@@ -326,7 +331,7 @@ impl<S: RowSwitch> ElasticSwitch<S> {
         }
         let Some(number) = self.tables.iter().position(|remote| remote.group == row.group) else { return Vec::new() };
         let Some(key) = self.inner.objects().row_key(row) else { return Vec::new() };
-        match self.tables[number].table.lookup(key, row, &mut UnmeteredLinks) {
+        match self.tables[number].table.lookup(key, row, self.servers.meters()) {
             LookupStart::Waiting => Vec::new(),
             LookupStart::Answered { packet, outcome } => self.answer(now, number, packet, &outcome, output),
         }
@@ -335,16 +340,17 @@ impl<S: RowSwitch> ElasticSwitch<S> {
     /// Passes completions and connection changes to the tables. Returns whether there were any.
     fn take_completions(&mut self, now: Time) -> bool {
         let mut has_acted = false;
-        for (server, session) in self.servers.iter_mut() {
+        let (sessions, meters) = self.servers.parts();
+        for (server, session) in sessions {
             while let Some(event) = session.next_event(now) {
                 has_acted = true;
                 let (SessionEvent::Up(slot) | SessionEvent::Down(slot) | SessionEvent::Completed(slot, _)) = event;
                 let table = &mut self.tables[slot as usize].table;
                 match event {
-                    SessionEvent::Up(_) => table.server_up(server, &mut UnmeteredLinks),
-                    SessionEvent::Down(_) => table.server_down(server, &mut UnmeteredLinks),
+                    SessionEvent::Up(_) => table.server_up(server, meters),
+                    SessionEvent::Down(_) => table.server_down(server, meters),
                     SessionEvent::Completed(_, token) => {
-                        table.completed(MemoryToken(token), session.answer(), &mut UnmeteredLinks);
+                        table.completed(MemoryToken(token), session.answer(), meters);
                     }
                 }
             }
@@ -518,7 +524,8 @@ fn table_config(form: &EntryForm, config: &ElasticConfig) -> TableConfig {
 fn drop_reason(reason: ElasticDrop) -> DropReason {
     match reason {
         ElasticDrop::Full => DropReason::TableQueueFull,
-        ElasticDrop::NoServer | ElasticDrop::LinkBusy => DropReason::NoMemoryServer,
+        ElasticDrop::NoServer => DropReason::NoMemoryServer,
+        ElasticDrop::LinkBusy => DropReason::MemoryLinksBusy,
         ElasticDrop::NoAnswer | ElasticDrop::BadKey => DropReason::NoMemoryAnswer,
         ElasticDrop::Drained => DropReason::TableWaitEnded,
     }

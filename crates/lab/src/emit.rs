@@ -33,6 +33,9 @@ pub fn emit(topology: &Topology) -> String {
     if let Some(limit) = topology.tpp_limit {
         _ = writeln!(text, "tpp_limit = {limit}");
     }
+    if let Some(rate) = topology.memory_rate {
+        _ = writeln!(text, "memory_rate = \"{rate}\"");
+    }
     if let Some((word, _)) = IntRole::WORDS.iter().find(|(_, int)| *int == topology.int && *int != IntRole::Off) {
         _ = writeln!(text, "int = \"{word}\"");
     }

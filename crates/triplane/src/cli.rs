@@ -296,6 +296,11 @@ pub struct RunArgs {
     #[arg(long, value_name = "ADDRESS", requires = "memory", default_value = "198.19.0.1")]
     pub memory_address: std::net::Ipv4Addr,
 
+    /// Maximum rate of the answers to READs on each port to a memory server, such as 8Gbps. Beyond it, READs go to the
+    /// other server of an entry. Without it, there is no limit.
+    #[arg(long, value_name = "RATE", requires = "memory")]
+    pub memory_rate: Option<lab::Rate>,
+
     /// Answer `triplane resilient` (with --store) or `triplane memory` (with --memory) on a Unix socket with this name,
     /// which only the user of this command can open.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]

@@ -331,7 +331,8 @@ fn check_entries(seed: u64, rig: &mut Rig, traffic: &Traffic) {
         rig.run_ms(200);
         let first = last(one, key);
         let second = if first == NONE { NONE } else { last(two, first) };
-        let drops = ["no-server", "no-answer", "queue-full"].map(|reason| rig.dropped(&format!("table.{reason}")));
+        let drops = ["no-server", "no-answer", "queue-full", "links-busy"]
+            .map(|reason| rig.dropped(&format!("table.{reason}")));
         assert_eq!(rig.take_left(), [(key, first, second)], "seed {seed}: key {key}, drops {drops:?}");
     }
 }

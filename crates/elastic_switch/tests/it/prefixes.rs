@@ -124,8 +124,10 @@ fn run(seed: u64) {
 
 /// Checks the packets that left: their values are those of the specification at a moment between arrival and departure.
 fn check(seed: u64, rig: &Rig, specification: &Specification, arrivals: &[(Time, u16)]) {
-    let dropped: u64 =
-        ["no-server", "no-answer", "queue-full"].iter().map(|reason| rig.dropped(&format!("table.{reason}"))).sum();
+    let dropped: u64 = ["no-server", "no-answer", "queue-full", "links-busy"]
+        .iter()
+        .map(|reason| rig.dropped(&format!("table.{reason}")))
+        .sum();
     assert_eq!(rig.left.len() as u64 + dropped, arrivals.len() as u64, "seed {seed}: each packet ends once");
     let mut last: BTreeMap<(u16, u16), u16> = BTreeMap::new();
     for (left, request) in &rig.left {

@@ -46,6 +46,8 @@ pub fn draw(seed: u64, random: &mut SplitMix64) -> RigSettings {
         max_parked: [8, 4096][random.below(2) as usize],
         seed,
         answers_on: None,
+        // READs that meet no free link are drops that the test counts.
+        read_rate: [None, None, Some(50_000_000)][random.below(3) as usize],
     }
 }
 
@@ -82,7 +84,7 @@ impl Traffic {
 
     /// Checks that each packet ended once, with values of a moment between its arrival and its departure.
     pub fn check(&self, seed: u64, rig: &Rig) {
-        let reasons = ["no-server", "no-answer", "queue-full"];
+        let reasons = ["no-server", "no-answer", "queue-full", "links-busy"];
         let dropped: u64 = reasons.iter().map(|reason| rig.dropped(&format!("table.{reason}"))).sum();
         assert_eq!(rig.left.len() as u64 + dropped, self.arrivals.len() as u64, "seed {seed}: each packet ends once");
         for (left, request) in &rig.left {

@@ -67,6 +67,8 @@ pub struct RigSettings {
     pub seed: u64,
     /// The port on which frames of all servers arrive, if it is not that of each.
     pub answers_on: Option<PortId>,
+    /// Maximum rate of answers on each port, in bits per second.
+    pub read_rate: Option<u64>,
 }
 
 impl Default for RigSettings {
@@ -84,6 +86,7 @@ impl Default for RigSettings {
             max_parked: 4096,
             seed: 1,
             answers_on: None,
+            read_rate: None,
         }
     }
 }
@@ -126,7 +129,8 @@ fn place(server: usize) -> MemoryServerPort {
 pub fn config(settings: RigSettings) -> ElasticConfig {
     let own = SwitchAddress { mac: ethernet::Address([2, 0, 0, 0, 0, 1]), address: Ipv4Addr::new(10, 9, 1, 1) };
     let servers = (0..settings.servers).map(place).collect();
-    ElasticConfig { max_parked: settings.max_parked, ..ElasticConfig::new(own, servers) }
+    let (max_parked, read_rate) = (settings.max_parked, settings.read_rate);
+    ElasticConfig { max_parked, read_rate, ..ElasticConfig::new(own, servers) }
 }
 
 /// Returns the switch without servers.

@@ -323,6 +323,37 @@ fn lookups_of_a_port_that_goes_down_are_sent_to_other_copies_in_the_same_step() 
 }
 
 #[test]
+fn reads_avoid_a_link_at_its_rate_and_are_dropped_if_all_are() {
+    let settings = RigSettings { read_rate: Some(8_000_000), ..RigSettings::default() };
+    in_all_ways(settings, |mut rig| {
+        (0..100).for_each(|key| rig.write("one", key, &[100 + key]));
+        rig.run_ms(50);
+        assert_eq!((rig.reads(0) + rig.reads(1), rig.dropped("table.links-busy")), (0, 0));
+        let answers = |rig: &Rig| [0, 1].map(|server| rig.exchanged[&(false, server)]);
+        let before = answers(&rig);
+        // The burst of each link passes at once, whichever server a key prefers: 100 READs of the first table, and as
+        // many of the second as are left.
+        (0..100).for_each(|key| rig.send(key, key));
+        rig.run_until(rig.now.after_ns(200_000));
+        let after = answers(&rig);
+        for server in [0, 1] {
+            let (frames, bytes) = (after[server].0 - before[server].0, after[server].1 - before[server].1);
+            let burst = 1 << 14;
+            assert!(bytes <= burst && bytes + bytes / frames > burst, "{frames} answers, {bytes} bytes");
+        }
+        let refused = rig.dropped("table.links-busy");
+        let read = rig.reads(0) + rig.reads(1);
+        assert_eq!((rig.take_left().len() as u64, refused), (read - 100, 200 - read));
+        assert!(refused > 0);
+        // The rate is 1 MB/s, so the meters are full after 17 ms.
+        rig.run_ms(17);
+        (0..50).for_each(|key| rig.send(key, key));
+        rig.run_until(rig.now.after_ns(200_000));
+        assert_eq!((rig.take_left().len(), rig.dropped("table.links-busy")), (50, refused));
+    });
+}
+
+#[test]
 fn a_server_is_heard_on_its_own_port_alone() {
     let elsewhere = RigSettings { servers: 1, answers_on: Some(PortId(1)), ..RigSettings::default() };
     in_all_ways(elsewhere, |mut rig| {

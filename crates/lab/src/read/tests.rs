@@ -304,6 +304,21 @@ fn tiny_packet_programs_may_do_what_the_file_says() {
 }
 
 #[test]
+fn the_rate_of_reads_needs_a_memory_server() {
+    let with_rate = GOOD.replacen("[defaults]", "[defaults]\nmemory_rate = \"8Gbps\"", 1);
+    let (_, findings) = read(&with_rate);
+    assert!(findings.contains("`memory_rate` has no effect without hosts with `memory`"), "{findings}");
+    let server = "[hosts.m1]\nip = \"10.9.0.1/24\"\nmemory = \"1MiB\"\n";
+    let topology = read(&format!("{with_rate}\n{server}")).0;
+    let rate = |topology: &Topology| topology.memory_rate.map(Rate::bps);
+    let topology = topology.expect("it is good");
+    assert_eq!(rate(&topology), Some(8_000_000_000));
+    assert_eq!(rate(&read(&crate::emit(&topology)).0.expect("it is good")), Some(8_000_000_000));
+    let (_, findings) = read(&format!("{}\n{server}", with_rate.replace("8Gbps", "fast")));
+    assert!(findings.contains("`fast` is not a rate"), "{findings}");
+}
+
+#[test]
 fn executions_of_tiny_packet_programs_are_limited_as_the_file_says() {
     let with =
         |limit: &str| GOOD.replacen("[defaults]", &format!("[defaults]\ntpp = \"read\"\ntpp_limit = {limit}"), 1);

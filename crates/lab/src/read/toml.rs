@@ -10,6 +10,7 @@
 //! hold = "piggyback"                # of the resilient switches; "local" if omitted
 //! tpp = "read"                      # tiny packet programs: "off" (the default), "read", "write", "write-registers"
 //! tpp_limit = 1000                  # programs executed a second for each input port
+//! memory_rate = "8Gbps"             # of answers to READs, on each link to a memory server
 //! int = "sink"                      # INT: "off" (the default), "transit", or "sink" at the ports to hosts
 //!
 //! [hosts.h1]
@@ -88,8 +89,20 @@ const MAX_SHARDS: u32 = 8;
 /// Length of the chain with an operator, if the file gives none and there are that many stores.
 const CHAIN_LENGTH: usize = 3;
 
-const DEFAULT_KEYS: [&str; 11] =
-    ["program", "entries", "p4runtime", "kernel", "link", "lease", "shards", "hold", "tpp", "tpp_limit", "int"];
+const DEFAULT_KEYS: [&str; 12] = [
+    "program",
+    "entries",
+    "p4runtime",
+    "kernel",
+    "link",
+    "lease",
+    "shards",
+    "hold",
+    "tpp",
+    "tpp_limit",
+    "int",
+    "memory_rate",
+];
 
 const LINK_KEYS: [&str; 9] =
     ["rate", "delay", "loss", "corruption", "duplication", "reordering", "reorder_by", "queue", "mtu"];
@@ -106,6 +119,7 @@ pub fn read(file: FileId, text: &str, max_port: u32, diagnostics: &mut Diagnosti
     (topology.hold, topology.tpp, topology.tpp_limit) = (defaults.hold, defaults.tpp, defaults.tpp_limit);
     topology.int = defaults.int;
     reader.hosts(top, &mut topology);
+    reader.memory_rate(top, &mut topology);
     reader.stores(top, &mut topology);
     reader.operator(top, &mut topology);
     reader.switches(top, &defaults, &mut topology);
@@ -222,6 +236,18 @@ impl Reader<'_> {
                 is_durable,
                 span,
             });
+        }
+    }
+
+    /// `memory_rate = "8Gbps"` of the defaults.
+    fn memory_rate(&mut self, top: &DeTable<'_>, topology: &mut Topology) {
+        let Some((table, span)) = self.table(top, "defaults").and_then(|it| Some((it, self.get(it, "memory_rate")?.1)))
+        else {
+            return;
+        };
+        topology.memory_rate = self.parsed(table, "memory_rate");
+        if topology.hosts.iter().all(|host| host.memory.is_none()) {
+            self.wrong(span, "`memory_rate` has no effect without hosts with `memory`");
         }
     }
 

@@ -33,6 +33,8 @@ pub struct Topology {
     pub tpp_limit: Option<u32>,
     /// The role of the switches in an INT domain.
     pub int: IntRole,
+    /// Maximum rate of the answers to READs on each link to a memory server, if the file gives one.
+    pub memory_rate: Option<Rate>,
     /// Configured length of each chain, if there is an operator. Other stores are spares.
     pub chain: Option<usize>,
 }

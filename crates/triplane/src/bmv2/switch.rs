@@ -257,6 +257,7 @@ fn to_run(tool: Tool, args: SwitchArgs, output: &Output) -> Result<RunArgs, Fail
         metrics: None,
         memory: Vec::new(),
         memory_address: std::net::Ipv4Addr::UNSPECIFIED,
+        memory_rate: None,
         socket: None,
         store: None,
         switch: None,

@@ -463,7 +463,7 @@ fn run_elastic(
     let (p4runtime, operations) = served.unzip();
     let mut hooks: Vec<_> = operations.map(hooks::elastic_operations).into_iter().collect();
     let RunConfig { switch, ports, limit, sinks, .. } = config;
-    let switch = memory::connect(switch, args.memory_address, &args.memory)?;
+    let switch = memory::connect(switch, (args.memory_address, args.memory_rate), &args.memory)?;
     let metrics = services.metrics;
     let metrics = metrics.map(|bound| export_metrics(bound, metrics::elastic::families, &mut hooks, output));
     let metrics = metrics.transpose()?;

@@ -75,6 +75,7 @@ impl RemoteTables {
         let is_server = |end: &End| matches!(end.node, Node::Host(at) if topology.hosts[at].memory.is_some());
         let of_servers = topology.links.iter().filter(|link| link.ends.iter().any(is_server));
         let mtu = of_servers.map(|link| link.shape.mtu as usize).min();
+        config.read_rate = topology.memory_rate.map(lab::Rate::bps);
         // Narrower links are reported elsewhere.
         config.mtu = mtu.and_then(Mtu::for_link).unwrap_or(Mtu::Mtu256);
         let needed = bytes_per_server(program, config.replicas, servers.len());

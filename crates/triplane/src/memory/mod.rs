@@ -116,12 +116,18 @@ pub fn wrap(switch: Switch, config: &ElasticConfig) -> Result<ElasticSwitch<Swit
     ElasticSwitch::new(switch, config, [random_number(), random_number()], Box::new(KernelRandom))
 }
 
-/// Puts the tables of a switch into the memory of servers. `own` is the switch's address among them.
-pub fn connect(switch: Switch, own: Ipv4Addr, servers: &[ServerArg]) -> Result<ElasticSwitch<Switch>, Failure> {
+/// Puts the tables of a switch into the memory of servers. `own` is the switch's address among them, and `read_rate`
+/// the maximum rate of answers on each port.
+pub fn connect(
+    switch: Switch,
+    (own, read_rate): (Ipv4Addr, Option<lab::Rate>),
+    servers: &[ServerArg],
+) -> Result<ElasticSwitch<Switch>, Failure> {
     let own = SwitchAddress::of(own);
     let place = |server: &ServerArg| MemoryServerPort { address: server.address, port: PortId(server.port) };
     let mut config = ElasticConfig::new(own, servers.iter().map(place).collect());
     set_live_times(&mut config);
+    config.read_rate = read_rate.map(lab::Rate::bps);
     wrap(switch, &config).map_err(|error| Failure::Usage(error.to_string()))
 }
 
