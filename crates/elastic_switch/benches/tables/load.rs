@@ -47,10 +47,10 @@ pub fn servers() {
             }
         };
         send(&mut site, WARM_UP);
-        let (before, left) = (site.reads(), site.left);
+        let (before, left) = (site.nodes.reads(), site.left);
         send(&mut site, BATCHES);
         assert_eq!(site.left - left, BATCHES * BATCH, "every packet leaves");
-        let after = site.reads();
+        let after = site.nodes.reads();
         let reads: Vec<u64> = after.iter().zip(before).map(|(after, before)| after - before).collect();
         let (all, busiest) = (reads.iter().sum::<u64>() as f64, *reads.iter().max().expect("there are servers") as f64);
         println!(
@@ -71,7 +71,7 @@ pub fn rebuild() {
     let mut site = Site::new(inner, 2, 2);
     let mut rates: Vec<f64> = (0..7)
         .map(|round| {
-            site.restart(round % 2);
+            site.nodes.restart(round % 2);
             let begin = Instant::now();
             site.refill();
             f64::from(CONNECTIONS) / begin.elapsed().as_secs_f64()

@@ -11,6 +11,8 @@
 
 mod load;
 mod memory;
+#[path = "../shared/nodes.rs"]
+mod nodes;
 mod packets;
 mod site;
 

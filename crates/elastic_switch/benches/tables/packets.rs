@@ -65,7 +65,7 @@ pub fn hits() {
     // Each key becomes popular.
     (0..64 * CONNECTIONS as usize / BATCH).for_each(|_| site.send(loads[2].batch()));
     assert_eq!(site.switch.residents(), CONNECTIONS as usize);
-    let (reads, mut left) = (site.reads(), Vec::new());
+    let (reads, mut left) = (site.nodes.reads(), Vec::new());
     let mut figures: [Vec<f64>; 5] = Default::default();
     for _ in 0..TURNS {
         let [local_load, alone_load, site_load] = &mut loads;
@@ -76,7 +76,7 @@ pub fn hits() {
             list.push(value);
         }
     }
-    assert_eq!(site.reads(), reads, "every packet is answered by the cache");
+    assert_eq!(site.nodes.reads(), reads, "every packet is answered by the cache");
     let [local, cached, unused, ratio, unused_ratio] = figures.each_mut().map(|list| median(list));
     println!("hits      local table {local:.1} ns a packet, cached entries {cached:.1} ns, ratio {ratio:.3}");
     println!("          @elastic without servers {unused:.1} ns, ratio {unused_ratio:.3}");

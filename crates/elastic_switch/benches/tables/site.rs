@@ -1,17 +1,17 @@
 //! A switch with its memory servers in the same thread, which answer at once.
 
-use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use bits::Bits;
 use compiler::Source;
-use elastic_switch::{ElasticConfig, ElasticCounts, ElasticSwitch, MemoryServerPort, SwitchAddress};
+use elastic_switch::{ElasticConfig, ElasticCounts, ElasticSwitch};
 use engine::TableEntry;
 use ir::{KeyValue, TableId};
-use rdma::{FrameSink, MAX_BATCH, MemoryNode, MemoryNodeConfig};
 use rng::SplitMix64;
-use switch::{Device, Egress, Frame, FrameMut, HeadroomBuf, PacketSwitch, PortId, SwitchControl, Time};
+use switch::{Device, Egress, FrameMut, HeadroomBuf, PacketSwitch, PortId, SwitchControl, Time};
 use v1model::{Config, Switch, V1Model};
+
+use crate::nodes::Nodes;
 
 pub const BATCH: usize = 32;
 /// Bytes before a frame.
@@ -78,71 +78,26 @@ pub fn restore(batch: &mut [HeadroomBuf], fresh: &[HeadroomBuf]) {
     }
 }
 
-/// The frames that a server sends, in memory that is used again.
-#[derive(Default)]
-struct Answers {
-    room: Vec<u8>,
-    frames: Vec<Vec<u8>>,
-}
-
-impl FrameSink for Answers {
-    fn room(&mut self, len: usize) -> Option<&mut [u8]> {
-        self.room.resize(len, 0);
-        Some(&mut self.room)
-    }
-
-    fn commit(&mut self, len: usize) {
-        self.frames.push(self.room[..len].to_vec());
-    }
-}
-
 /// A switch and its memory servers.
 pub struct Site {
     pub switch: ElasticSwitch<Switch>,
-    nodes: Vec<MemoryNode>,
-    random: SplitMix64,
-    pub now: Time,
+    pub nodes: Nodes,
+    now: Time,
     /// Packets that have left.
     pub left: usize,
     output: Vec<Egress>,
 }
 
-fn address(server: usize) -> Ipv4Addr {
-    Ipv4Addr::new(10, 9, 0, server as u8 + 1)
-}
-
-fn node(server: usize, bytes: u64) -> MemoryNode {
-    let SwitchAddress { mac, address } = SwitchAddress::of(address(server));
-    MemoryNode::new(MemoryNodeConfig { mac, address, bytes, connections: 8 })
-}
-
-/// Memory of each server: as much as any table of the benchmark needs. Pages are taken as they are used.
-const NODE_BYTES: u64 = 4 << 30;
-
 impl Site {
     /// Wraps a switch with this number of servers and copies of each cell, and connects them.
     pub fn new(inner: Switch, servers: usize, replicas: u32) -> Site {
-        let place = |server| MemoryServerPort { address: address(server), port: PortId(FIRST_SERVER + server as u32) };
-        let own = SwitchAddress::of(Ipv4Addr::new(198, 19, 0, 1));
-        let places = (0..servers).map(place).collect();
-        let config = ElasticConfig { replicas, ..ElasticConfig::new(own, places) };
+        let nodes = Nodes::new(FIRST_SERVER, servers);
+        let config = ElasticConfig { replicas, ..ElasticConfig::new(Nodes::switch_address(), nodes.places()) };
         let random = Box::new(SplitMix64::new(2));
         let switch = ElasticSwitch::new(inner, &config, [3, 4], random).expect("the program has a table");
-        let nodes = (0..servers).map(|server| node(server, NODE_BYTES)).collect();
-        let (random, output) = (SplitMix64::new(5), Vec::new());
-        let mut site = Site { switch, nodes, random, now: Time::from_us(1), left: 0, output };
+        let mut site = Site { switch, nodes, now: Time::from_us(1), left: 0, output: Vec::new() };
         site.settle();
         site
-    }
-
-    /// Kills a server, and starts it with empty memory.
-    pub fn restart(&mut self, server: usize) {
-        self.nodes[server] = node(server, NODE_BYTES);
-    }
-
-    /// Returns the READs that each server has executed.
-    pub fn reads(&self) -> Vec<u64> {
-        self.nodes.iter().map(|node| node.counts().reads).collect()
     }
 
     /// Returns the numbers of the table.
@@ -157,44 +112,12 @@ impl Site {
         let mut frames = Vec::new();
         for egress in output.drain(..) {
             match egress {
-                Egress::Owned(frame) if frame.port.0 >= FIRST_SERVER => frames.push(frame),
-                Egress::Owned(_) | Egress::InPlace { .. } => self.left += 1,
+                Egress::Owned(frame) => frames.push(frame),
+                Egress::InPlace { .. } => self.left += 1,
             }
         }
         self.output = output;
-        if !frames.is_empty() {
-            self.carry(frames);
-        }
-    }
-
-    /// Carries frames between switch and servers until there are none.
-    fn carry(&mut self, mut frames: Vec<Frame>) {
-        while !frames.is_empty() {
-            frames = self.exchange(frames);
-        }
-    }
-
-    /// Carries frames to the servers, and their answers to the switch, a batch each. Returns the frames to servers
-    /// that the switch sends then.
-    fn exchange(&mut self, frames: Vec<Frame>) -> Vec<Frame> {
-        let mut next = Vec::new();
-        for (server, node) in self.nodes.iter_mut().enumerate() {
-            let port = PortId(FIRST_SERVER + server as u32);
-            let of_server: Vec<&[u8]> =
-                frames.iter().filter(|frame| frame.port == port).map(|frame| &frame.data[..]).collect();
-            for requests in of_server.chunks(MAX_BATCH) {
-                let mut answers = Answers::default();
-                node.on_frames(self.now, &mut self.random, requests, &mut answers);
-                let (mut input, mut output) = (Vec::new(), Vec::new());
-                input.extend(answers.frames.into_iter().map(|data| Frame { port, data }));
-                self.switch.step(self.now, &mut input, &mut output);
-                let (to_servers, left): (Vec<Frame>, Vec<Frame>) =
-                    output.into_iter().partition(|frame| frame.port.0 >= FIRST_SERVER);
-                self.left += left.len();
-                next.extend(to_servers);
-            }
-        }
-        next
+        self.left += self.nodes.carry(self.now, &mut self.switch, frames);
     }
 
     /// Lets the switch do what is due, and carries frames.
@@ -202,10 +125,7 @@ impl Site {
         self.now = self.now.after_ns(1_000);
         let mut output = Vec::new();
         self.switch.step(self.now, &mut Vec::new(), &mut output);
-        let (to_servers, left): (Vec<Frame>, Vec<Frame>) =
-            output.into_iter().partition(|frame| frame.port.0 >= FIRST_SERVER);
-        self.left += left.len();
-        self.carry(to_servers);
+        self.left += self.nodes.carry(self.now, &mut self.switch, output);
     }
 
     /// Runs until a server that restarted has all its copies.
