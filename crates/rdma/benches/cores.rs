@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
+use ports::HugeBytes;
 use rdma::{
     AccessRights, FramePath, FrameSink, MAX_BATCH, MemoryKey, MemoryRange, ProtectionDomain, QpNumber, RequestOutcome,
     Requester, RequesterConfig, Responder, ResponderConfig,
@@ -88,7 +89,8 @@ fn main() {
     let config = RequesterConfig { max_reads, queue_len: WINDOW, ..RequesterConfig::default() };
     let mut requester = Requester::new(config);
     let mut responder = Responder::new(ResponderConfig { max_reads, ..ResponderConfig::default() });
-    let memory: Vec<u8> = (0..ENTRIES * CELL + u64::from(READ)).map(|at| at as u8).collect();
+    let mut memory = HugeBytes::new((ENTRIES * CELL) as usize + READ as usize).expect("there is room");
+    memory.as_mut().iter_mut().enumerate().for_each(|(at, byte)| *byte = at as u8);
     let key = responder.register(&mut rng, DOMAIN, AccessRights::READ, BASE, memory).expect("the first region");
     let addresses = Addresses::V4([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
     let path = FramePath::new(Address([2; 6]), Address([4; 6]), addresses, Mtu::Mtu1024);
@@ -161,7 +163,7 @@ fn ask(
 }
 
 /// Answers blocks of requests until the end.
-fn serve(responder: &mut Responder<Vec<u8>>, requests: &ReceivingEnd, answers: &SendingEnd, is_over: &AtomicBool) {
+fn serve(responder: &mut Responder<HugeBytes>, requests: &ReceivingEnd, answers: &SendingEnd, is_over: &AtomicBool) {
     let mut free = None;
     while !is_over.load(Relaxed) {
         free = free.or_else(|| answers.empty.try_recv().ok());
