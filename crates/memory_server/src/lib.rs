@@ -61,8 +61,8 @@ impl FrameSink for PortSink<'_> {
 }
 
 impl MemoryServer {
-    /// Creates a server that lends nothing yet. Its keys come from a cryptographic generator. It lends huge pages as far
-    /// as the kernel has them.
+    /// Creates a server that lends nothing yet. Its keys come from a cryptographic generator. It lends huge pages as
+    /// far as the kernel has them.
     pub fn new(port: Box<dyn Port>, config: MemoryNodeConfig, random: Box<dyn NumberSource>) -> MemoryServer {
         let node = MemoryNode::with_memory(config, |bytes| HugeBytes::new(bytes).ok());
         MemoryServer { port, node, random, started: Instant::now() }

@@ -41,7 +41,8 @@ impl HugeBytes {
 impl AsRef<[u8]> for HugeBytes {
     #[inline]
     fn as_ref(&self) -> &[u8] {
-        // SAFETY: the mapping has this length, is initialized to zeros, and lives as long as `self`. Changes need `&mut`.
+        // SAFETY: the mapping has this length, is initialized to zeros, and lives as long as `self`. Changes need
+        // `&mut`.
         unsafe { std::slice::from_raw_parts(self.base.as_ptr(), self.len) }
     }
 }

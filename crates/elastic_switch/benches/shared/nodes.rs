@@ -1,4 +1,5 @@
 //! Memory servers in the thread of a switch, which answer at once. The benchmark of updates over P4Runtime shares this.
+#![allow(dead_code, reason = "each benchmark uses a part")]
 
 use std::net::Ipv4Addr;
 

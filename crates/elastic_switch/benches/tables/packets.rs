@@ -51,7 +51,7 @@ fn step<S: PacketSwitch>(switch: &mut S, load: &mut Load, left: &mut Vec<Egress>
     assert_eq!(black_box(&left).len(), BATCH);
 }
 
-/// Compares a table with 512 entries, all of which are cached, with the same table in the switch.
+/// Compares a table with 512 entries, each of them cached, with the same table in the switch.
 pub fn hits() {
     const CONNECTIONS: u32 = 512;
     let numbers = || (0..CONNECTIONS).map(|at| at.wrapping_mul(7919) % CONNECTIONS);

@@ -51,32 +51,11 @@ fn remote() -> (Rig<Remote>, Nodes) {
 
 /// Compares insertions, and packets during updates.
 pub fn measure(entries: u64, together: &[u64]) {
-    let rate = |entries: u64, seconds: f64| entries as f64 / seconds;
-    let mut rounds = Vec::new();
-    for _ in 0..ROUNDS {
-        let local = insert(&mut Rig::new(), &EXACT, 0..ENTRIES, BATCH).as_secs_f64();
-        let (mut rig, mut nodes) = remote();
-        rig.work(Box::new(move |switch, now| step(switch, &mut nodes, now).1));
-        let remote = insert(&mut rig, &EXACT, 0..ENTRIES, BATCH).as_secs_f64();
-        rounds.push([rate(ENTRIES, local), rate(ENTRIES, remote), local / remote]);
-    }
-    let median = |at: usize| {
-        let mut all: Vec<f64> = rounds.iter().map(|round| round[at]).collect();
-        all.sort_by(f64::total_cmp);
-        all[ROUNDS / 2]
-    };
     println!("elastic: a table in the memory of a server, which is in the packet thread");
-    println!(
-        "  batches of {BATCH}     {:>9.0} inserts/s to {ENTRIES} entries, {:.0} of a local table, ratio {:.3}",
-        median(1),
-        median(0),
-        median(2)
-    );
-    let (mut rig, mut nodes) = remote();
-    rig.work(Box::new(move |switch, now| step(switch, &mut nodes, now).1));
-    let took = insert(&mut rig, &EXACT, 0..entries, BATCH).as_secs_f64();
-    println!("  batches of {BATCH}     {:>9.0} inserts/s to {entries} entries", rate(entries, took));
-    drop(rig);
+    compare_inserts(ENTRIES.min(entries), ROUNDS);
+    if entries > ENTRIES {
+        compare_inserts(entries, 1);
+    }
     for together in together {
         let (mut rig, nodes) = remote();
         let counts = Arc::new(Counts::default());
@@ -89,7 +68,30 @@ pub fn measure(entries: u64, together: &[u64]) {
     }
 }
 
-/// Returns work that processes packets without end, all of which wait for their entries.
+/// Compares insertions into tables that are filled in turn.
+fn compare_inserts(entries: u64, rounds: usize) {
+    let rate = |seconds: f64| entries as f64 / seconds;
+    let mut figures: [Vec<f64>; 3] = Default::default();
+    for _ in 0..rounds {
+        let local = insert(&mut Rig::new(), &EXACT, 0..entries, BATCH).as_secs_f64();
+        let (mut rig, mut nodes) = remote();
+        rig.work(Box::new(move |switch, now| step(switch, &mut nodes, now).1));
+        let remote = insert(&mut rig, &EXACT, 0..entries, BATCH).as_secs_f64();
+        for (list, value) in figures.iter_mut().zip([rate(remote), rate(local), local / remote]) {
+            list.push(value);
+        }
+    }
+    let [remote, local, ratio] = figures.map(|mut list| {
+        list.sort_by(f64::total_cmp);
+        list[rounds / 2]
+    });
+    println!(
+        "  batches of {BATCH}     {remote:>9.0} inserts/s to {entries} entries, {local:.0} of a local table, ratio \
+         {ratio:.3}, medians of {rounds}"
+    );
+}
+
+/// Returns work that processes packets without end. Each of them waits for its entry.
 fn packets(nodes: Arc<Mutex<Nodes>>, counts: Arc<Counts>) -> Work<Remote> {
     let fresh = plane::batches(&EXACT);
     let (mut batch, mut at) = (fresh[0].clone(), 0);

@@ -1,5 +1,5 @@
-//! Tests simulated times of tables in the memory of servers, to the nanosecond: the cost of a READ and of a cached entry
-//! compared with a table of the switch.
+//! Tests simulated times of tables in the memory of servers, to the nanosecond: the cost of a READ and of a cached
+//! entry compared with a table of the switch.
 
 use crate::support::{Directory, run, triplane};
 
