@@ -54,8 +54,8 @@ fn main() {
     overflow();
     for (window, load) in [(8, 675), (16, 850)] {
         place(entries, window, load);
+        state_machine(entries, window, load);
     }
-    state_machine(entries, 16, 850);
 }
 
 /// Prints the load at which one entry in a thousand finds no cell, and the share at load 0.5.
@@ -200,9 +200,11 @@ fn state_machine(entries: u32, window: u32, load: u32) {
         served.serve();
     }
     let nanoseconds = start.seconds() * 1e9 / f64::from(lookups);
-    let local = served.table.counts().local;
-    println!("lookup  {nanoseconds:9.0} ns, with a copy of {} B; {local} from the stash", 16 * 32);
-    println!("        {} hits of {lookups}", served.hits + local);
+    let counts = served.table.counts();
+    assert_eq!(counts.reads + counts.local, u64::from(lookups), "one READ, or the stash, for each lookup");
+    assert_eq!(served.hits + counts.local, u64::from(lookups), "each key has an entry");
+    println!("lookup  {nanoseconds:9.0} ns, with a copy of {} B", served.table.layout().read_bytes());
+    println!("        {lookups} hits: {} READs, {} answered from the stash", counts.reads, counts.local);
     let bytes = served.table.placement().memory_bytes() as f64 / f64::from(entries);
     println!("memory  {bytes:9.2} B an entry beside the ledger");
 }

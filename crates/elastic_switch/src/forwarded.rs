@@ -21,6 +21,13 @@ impl<S: RowSwitch> Device for ElasticSwitch<S> {
 
 impl<S: RowSwitch> PacketSwitch for ElasticSwitch<S> {
     fn step_in_place<F: FrameMut>(&mut self, now: Time, port: PortId, batch: &mut [F], output: &mut Vec<Egress>) {
+        let has_answers = batch.iter_mut().any(|frame| {
+            let (buffer, start) = frame.headroom();
+            self.servers.is_own(&buffer[start..])
+        });
+        if !has_answers {
+            return self.step_packets(now, port, batch, output);
+        }
         let mut is_taken = |frame: &mut F| {
             let (buffer, start) = frame.headroom();
             self.take(now, port, &buffer[start..])

@@ -143,14 +143,18 @@ impl ServerSessions {
 
     /// Whether a frame is for the address of the switch, and for a UDP port of memory servers. The ports follow an
     /// IP header of 20 bytes: memory servers send no options.
-    #[inline]
-    fn is_own(&self, frame: &[u8]) -> bool {
+    #[inline(always)]
+    pub fn is_own(&self, frame: &[u8]) -> bool {
         const IP: usize = ethernet::HEADER_LEN;
-        let Some(head) = frame.get(..IP + ipv4::HEADER_LEN + 4) else { return false };
+        const HEAD: usize = IP + ipv4::HEADER_LEN + 4;
+        let Some(head) = frame.first_chunk::<HEAD>() else { return false };
+        // Nearly all frames are for another address, so this comes first.
+        if head[IP + 16..IP + 20] != self.own.address.octets() {
+            return false;
+        }
         let port = u16::from_be_bytes([head[IP + 22], head[IP + 23]]);
         head[12..14] == ethernet::IPV4.to_be_bytes()
             && head[IP + 9] == ipv4::UDP
-            && head[IP + 16..IP + 20] == self.own.address.octets()
             && (port == roce::PORT || port == SETUP_PORT)
     }
 

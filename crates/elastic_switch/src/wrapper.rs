@@ -13,7 +13,7 @@ use elastic::{
 };
 use engine::{Objects, RowState, StateRow};
 use rdma::{NumberSource, RequesterConfig, SessionEvent};
-use switch::{DropReason, Frame, PortId, RowSwitch, Time};
+use switch::{DropReason, Egress, Frame, FrameMut, PortId, RowSwitch, Time};
 use wire::roce::Mtu;
 
 use crate::entry_form::EntryForm;
@@ -245,6 +245,22 @@ impl<S: RowSwitch> ElasticSwitch<S> {
         if has_answers || self.inner.has_waiting() {
             self.advance(now, output);
         }
+    }
+
+    /// Processes packets of the program in place.
+    #[inline]
+    pub(crate) fn step_packets<F: FrameMut>(
+        &mut self,
+        now: Time,
+        port: PortId,
+        batch: &mut [F],
+        output: &mut Vec<Egress>,
+    ) {
+        let mut made = Vec::new();
+        self.begin_step(now, &mut made);
+        self.inner.step_in_place(now, port, batch, output);
+        self.end_step(now, false, &mut made);
+        output.extend(made.into_iter().map(Egress::Owned));
     }
 
     /// Makes the next step do what can be done.

@@ -13,7 +13,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use ports::{Frame, Port, PortError, Sent};
+use ports::{Frame, HugeBytes, Port, PortError, Sent};
 use rdma::{FrameSink, MAX_BATCH, MemoryNode, MemoryNodeConfig, NumberSource};
 use switch::Time;
 
@@ -34,7 +34,7 @@ pub enum ServeError {
 /// A memory server on a port.
 pub struct MemoryServer {
     port: Box<dyn Port>,
-    node: MemoryNode,
+    node: MemoryNode<HugeBytes>,
     random: Box<dyn NumberSource>,
     started: Instant,
 }
@@ -61,9 +61,11 @@ impl FrameSink for PortSink<'_> {
 }
 
 impl MemoryServer {
-    /// Creates a server that lends nothing yet. Its keys come from a cryptographic generator.
+    /// Creates a server that lends nothing yet. Its keys come from a cryptographic generator. It lends huge pages as
+    /// far as the kernel has them.
     pub fn new(port: Box<dyn Port>, config: MemoryNodeConfig, random: Box<dyn NumberSource>) -> MemoryServer {
-        MemoryServer { port, node: MemoryNode::new(config), random, started: Instant::now() }
+        let node = MemoryNode::with_memory(config, |bytes| HugeBytes::new(bytes).ok());
+        MemoryServer { port, node, random, started: Instant::now() }
     }
 
     /// Returns the name of the port.
@@ -72,7 +74,7 @@ impl MemoryServer {
     }
 
     /// Returns the server's state.
-    pub fn node(&self) -> &MemoryNode {
+    pub fn node(&self) -> &MemoryNode<HugeBytes> {
         &self.node
     }
 

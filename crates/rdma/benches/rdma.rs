@@ -14,6 +14,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
+use ports::HugeBytes;
 use rdma::{
     AccessRights, FramePath, FrameSink, MAX_BATCH, MemoryKey, MemoryRange, ProtectionDomain, QpNumber, RequestOutcome,
     Requester, RequesterConfig, Responder, ResponderConfig,
@@ -68,7 +69,7 @@ impl FrameSink for FrameRing {
 
 struct Ends {
     requester: Requester,
-    responder: Responder<Vec<u8>>,
+    responder: Responder<HugeBytes>,
     number: QpNumber,
     key: MemoryKey,
     entries: u64,
@@ -92,7 +93,8 @@ impl Ends {
         let config = RequesterConfig { max_reads, queue_len: WINDOW, ..RequesterConfig::default() };
         let mut requester = Requester::new(config);
         let mut responder = Responder::new(ResponderConfig { max_reads, ..ResponderConfig::default() });
-        let memory = (0..entries * CELL + READ as u64).map(|at| at as u8).collect();
+        let mut memory = HugeBytes::new(entries as usize * CELL as usize + READ).expect("there is room");
+        memory.as_mut().iter_mut().enumerate().for_each(|(at, byte)| *byte = at as u8);
         let key = responder.register(&mut rng, DOMAIN, AccessRights::READ, BASE, memory).expect("the first region");
         let addresses = Addresses::V4([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
         let path = FramePath::new(Address([2; 6]), Address([4; 6]), addresses, Mtu::Mtu1024);
@@ -139,7 +141,7 @@ impl Ends {
     }
 
     fn bare(&mut self, offsets: &[usize]) {
-        let memory = self.responder.memory(self.key).expect("it is registered");
+        let memory = self.responder.memory(self.key).expect("it is registered").as_ref();
         for batch in (0..WINDOW).step_by(MAX_BATCH) {
             for index in 0..MAX_BATCH {
                 let cells = &memory[offsets[batch + index]..][..READ];

@@ -55,6 +55,18 @@ pub(crate) enum Access {
     Swap,
 }
 
+/// Prefetches bytes that are read soon, as far as they are few.
+#[inline]
+pub(crate) fn prefetch_all(named: &[&[u8]]) {
+    named.iter().for_each(|bytes| tables::prefetch(bytes, 0));
+    for bytes in named {
+        // A line is touched at its first byte in the range, and the last line at the last byte.
+        let end = bytes.len().min(PREFETCHED_LINES * LINE);
+        (LINE..end).step_by(LINE).for_each(|at| tables::prefetch(bytes, at));
+        tables::prefetch(bytes, end.wrapping_sub(1));
+    }
+}
+
 /// A memory region.
 #[derive(Debug)]
 struct MemoryRegion<B> {
@@ -141,16 +153,6 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> RegionTable<B> {
     pub fn bytes_to_read(&self, domain: ProtectionDomain, key: MemoryKey, address: u64, len: u64) -> Option<&[u8]> {
         let offset = self.offset(domain, key, Access::Read, address, len)?;
         self.bytes(key)?.as_ref().get(offset..)?.get(..len as usize)
-    }
-
-    /// Prefetches the bytes that a READ names, as far as it is allowed and they are few.
-    #[inline]
-    pub fn prefetch(&self, domain: ProtectionDomain, key: MemoryKey, address: u64, len: u64) {
-        let Some(bytes) = self.bytes_to_read(domain, key, address, len) else { return };
-        // A line is touched at its first byte in the range, and the last line at the last byte.
-        let end = bytes.len().min(PREFETCHED_LINES * LINE);
-        (0..end).step_by(LINE).for_each(|at| tables::prefetch(bytes, at));
-        tables::prefetch(bytes, end.wrapping_sub(1));
     }
 
     /// Returns the bytes that a WRITE or an atomic operation names. None if the access is not allowed.

@@ -43,15 +43,20 @@ struct Loan {
     renewed: Time,
 }
 
+/// Returns this number of zeroed bytes, or none if there is no room.
+pub type AllocateFn<B> = fn(usize) -> Option<B>;
+
 /// Maximum length of a READ or WRITE, in bytes. Tables need less, and longer responses would let a sender of
 /// short requests flood the network of a server.
 const MAX_MESSAGE: u32 = 1 << 16;
 
-/// A memory server. A new one has never lent any memory, and what it lends is zeroed.
+/// A memory server. A new one has never lent any memory, and what it lends is zeroed. `B` is memory, by default on the
+/// heap.
 #[derive(Debug)]
-pub struct MemoryNode {
+pub struct MemoryNode<B = Vec<u8>> {
     config: MemoryNodeConfig,
-    responder: Responder<Vec<u8>>,
+    allocate: AllocateFn<B>,
+    responder: Responder<B>,
     /// By the address of the switch and its slot.
     loans: BTreeMap<(Ipv4Addr, u32), Loan>,
     lent_bytes: u64,
@@ -61,8 +66,22 @@ pub struct MemoryNode {
 impl MemoryNode {
     /// Creates a server that lends nothing yet.
     pub fn new(config: MemoryNodeConfig) -> MemoryNode {
+        MemoryNode::with_memory(config, on_heap)
+    }
+}
+
+/// Returns zeroed memory on the heap. It takes pages as they are used.
+fn on_heap(size: usize) -> Option<Vec<u8>> {
+    // Its allocation cannot fail without ending the process, so that the size is tried first.
+    Vec::<u8>::new().try_reserve_exact(size).ok()?;
+    Some(vec![0; size])
+}
+
+impl<B: AsRef<[u8]> + AsMut<[u8]>> MemoryNode<B> {
+    /// Creates a server that lends nothing yet, and gets what it lends from `allocate`.
+    pub fn with_memory(config: MemoryNodeConfig, allocate: AllocateFn<B>) -> MemoryNode<B> {
         let responder = Responder::new(ResponderConfig { max_message: MAX_MESSAGE, ..ResponderConfig::default() });
-        MemoryNode { config, responder, loans: BTreeMap::new(), lent_bytes: 0, refused: 0 }
+        MemoryNode { config, allocate, responder, loans: BTreeMap::new(), lent_bytes: 0, refused: 0 }
     }
 
     /// Returns the number of connections, and the memory that they have in bytes.
@@ -183,10 +202,7 @@ impl MemoryNode {
         request: &ConnectRequest,
     ) -> Result<MemoryGrant, ConnectRefusal> {
         let size = usize::try_from(request.bytes).map_err(|_| ConnectRefusal::NoMemory)?;
-        // Zeroed memory takes pages as they are used. Its allocation cannot fail without ending the process, so that
-        // the size is tried first.
-        Vec::<u8>::new().try_reserve_exact(size).map_err(|_| ConnectRefusal::NoMemory)?;
-        let memory = vec![0; size];
+        let memory = (self.allocate)(size).ok_or(ConnectRefusal::NoMemory)?;
         // Each connection has its own protection domain, so no other connection has access to its memory.
         let domain = ProtectionDomain(rng.next_u64() as u32);
         let rights = AccessRights { can_swap: false, ..AccessRights::ALL };
@@ -214,7 +230,7 @@ impl MemoryNode {
     /// Changes the memory of all connections, as a fault of the server would. For tests.
     pub fn change_memory(&mut self, mut change: impl FnMut(&mut [u8])) {
         for loan in self.loans.values() {
-            self.responder.memory_mut(loan.key).into_iter().for_each(|memory| change(memory));
+            self.responder.memory_mut(loan.key).into_iter().for_each(|memory| change(memory.as_mut()));
         }
     }
 

@@ -16,7 +16,7 @@ const STEPS: [u64; 4] = [10_000, 100_000, 300_000, 1_000_000];
 
 /// Inserts in writes of `together` entries, each after the response to the one before. The time excludes making the
 /// requests.
-fn insert(rig: &mut Rig, kind: &TableFill, numbers: std::ops::Range<u64>, together: u64) -> Duration {
+pub fn insert<S>(rig: &mut Rig<S>, kind: &TableFill, numbers: std::ops::Range<u64>, together: u64) -> Duration {
     /// Number of requests made in advance.
     const AHEAD: u64 = 50;
     let mut took = Duration::ZERO;

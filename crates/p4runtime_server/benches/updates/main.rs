@@ -3,11 +3,15 @@
 //! One process runs the switch, the server and the client on a thread each, like three programs. Words after `--`
 //! choose measurements: `exact`, `lpm`, `ternary` (insertions), `packets` (packet-in), `plane` (packets per second
 //! during updates; `plane-exact` and `plane-lpm` for one table), `keep` (packets per second while registers and
-//! counters are kept), `entries=N` the size to which tables are filled
-//! (1000000), and `together=N` the number of updates per write during packets (1 and 100).
+//! counters are kept), `elastic` (insertions and packets during updates of a table in a server's memory), `entries=N`
+//! the size to which tables are filled (1000000), and `together=N` the number of updates per write during packets (1
+//! and 100).
 
+mod elastic;
 mod inserts;
 mod keep;
+#[path = "../../../elastic_switch/benches/shared/nodes.rs"]
+mod nodes;
 mod packets;
 mod plane;
 mod program;
@@ -33,6 +37,9 @@ fn main() {
     }
     if wanted("keep") {
         keep::measure();
+    }
+    if wanted("elastic") {
+        elastic::measure(entries, &together);
     }
     for kind in [program::EXACT, program::LPM] {
         if wanted("plane") || chosen.contains(&format!("plane-{}", kind.name).as_str()) {

@@ -16,6 +16,8 @@ const ENTRIES: u64 = 100_000;
 /// Updates per second.
 const RATE: u64 = 10_000;
 const BATCH: usize = 32;
+/// Number of different batches.
+const BATCHES: u64 = 512;
 /// Duration of each measurement, alternately with and without updates.
 const TURN: Duration = Duration::from_millis(500);
 const TURNS: usize = 15;
@@ -25,6 +27,18 @@ const TURNS: usize = 15;
 pub struct Counts {
     pub packets: AtomicU64,
     pub cpu_ns: AtomicU64,
+}
+
+impl Counts {
+    /// Counts packets of a batch, and at times reads the processor time.
+    pub fn add(&self, packets: u64) {
+        /// Number of packets between two readings of the processor time.
+        const LOOK: u64 = 8192;
+        let before = self.packets.fetch_add(packets, Relaxed);
+        if before / LOOK != (before + packets) / LOOK {
+            self.cpu_ns.store(cpu_ns(), Relaxed);
+        }
+    }
 }
 
 /// Returns the processor time of the calling thread by the scheduler's count, in nanoseconds.
@@ -44,35 +58,31 @@ fn frame(kind: &TableFill, number: u64) -> Vec<u8> {
     data
 }
 
+/// Returns batches of packets that hit entries in an order without locality.
+pub fn batches(kind: &TableFill) -> Vec<Vec<HeadroomBuf>> {
+    let roomy = |at: u64| HeadroomBuf::new(&frame(kind, at.wrapping_mul(7919) % ENTRIES), 128);
+    (0..BATCHES).map(|batch| (0..BATCH as u64).map(|at| roomy(batch * BATCH as u64 + at)).collect()).collect()
+}
+
 /// Returns work that processes packets in place without end.
 fn packets(kind: &TableFill, counts: Arc<Counts>) -> Work {
-    /// Number of different batches.
-    const BATCHES: u64 = 512;
-    /// Number of batches between two readings of the processor time.
-    const LOOK: u64 = 256;
     let port = PortId(if kind.name == LPM.name { 1 } else { 0 });
-    let number = |at: u64| at.wrapping_mul(7919) % ENTRIES;
-    let roomy = |at: u64| HeadroomBuf::new(&frame(kind, number(at)), 128);
-    let fresh: Vec<Vec<HeadroomBuf>> =
-        (0..BATCHES).map(|batch| (0..BATCH as u64).map(|at| roomy(batch * BATCH as u64 + at)).collect()).collect();
+    let fresh = batches(kind);
     let (mut batch, mut departed, mut at) = (fresh[0].clone(), Vec::<Egress>::new(), 0);
     Box::new(move |switch, now| {
         batch.clone_from_slice(&fresh[(at % BATCHES) as usize]);
         switch.step_in_place(now, port, &mut batch, &mut departed);
         assert_eq!(departed.len(), BATCH, "every packet hits an entry and is forwarded");
         departed.clear();
-        counts.packets.fetch_add(BATCH as u64, Relaxed);
+        counts.add(BATCH as u64);
         at += 1;
-        if at % LOOK == 0 {
-            counts.cpu_ns.store(cpu_ns(), Relaxed);
-        }
         true
     })
 }
 
 /// Sends updates at the rate for `length`. Of each four, two modify entries that packets hit, one inserts and one
 /// deletes.
-fn updates(rig: &mut Rig, kind: &TableFill, together: u64, next: &mut u64, length: Duration) -> u64 {
+fn updates<S>(rig: &mut Rig<S>, kind: &TableFill, together: u64, next: &mut u64, length: Duration) -> u64 {
     let (begin, mut sent) = (Instant::now(), 0);
     rig.runtime.block_on(async {
         while begin.elapsed() < length {
@@ -104,24 +114,34 @@ struct Turn {
     updates: f64,
 }
 
-/// Measures packets that hit entries of a table, during writes of `together` updates and without.
-pub fn measure(kind: &TableFill, together: u64) {
-    let mut rig = Rig::new();
+/// Inserts the entries that packets hit.
+pub fn fill<S>(rig: &mut Rig<S>, kind: &TableFill) {
     rig.runtime.block_on(async {
         for first in (0..ENTRIES).step_by(1_000) {
             let all = (first..first + 1_000).map(|number| update(Type::Insert, kind.entry(&rig.info, number)));
             rig.client.write(request(all.collect())).await.unwrap_or_else(|status| panic!("{status}"));
         }
     });
+}
+
+/// Measures packets that hit entries of a table, during writes of `together` updates and without.
+pub fn measure(kind: &TableFill, together: u64) {
+    let mut rig = Rig::new();
+    fill(&mut rig, kind);
     let counts = Arc::new(Counts::default());
     rig.work(packets(kind, counts.clone()));
+    compare(&mut rig, kind, kind.name, &counts, together);
+}
+
+/// Compares turns with and without updates of a switch that processes packets.
+pub fn compare<S>(rig: &mut Rig<S>, kind: &TableFill, name: &str, counts: &Counts, together: u64) {
     std::thread::sleep(TURN);
     let mut next = 0;
     let mut turn = |busy: bool| {
         let look = || (counts.packets.load(Relaxed), counts.cpu_ns.load(Relaxed));
         let (before, begin) = (look(), Instant::now());
         let sent = if busy {
-            updates(&mut rig, kind, together, &mut next, TURN)
+            updates(rig, kind, together, &mut next, TURN)
         } else {
             std::thread::sleep(TURN);
             0
@@ -141,9 +161,8 @@ pub fn measure(kind: &TableFill, together: u64) {
         all[TURNS / 2]
     };
     println!(
-        "packets in memory, {ENTRIES} entries: {:<5} {together:>3} a write, {:>6.0} updates/s: {:.2} to {:.2} Mpps, \
+        "packets in memory, {ENTRIES} entries: {name:<5} {together:>3} a write, {:>6.0} updates/s: {:.2} to {:.2} Mpps, \
          {:.3} of the rate without, {:.3} by processor time",
-        kind.name,
         median(&|(_, busy)| busy.updates),
         median(&|(quiet, _)| quiet.wall) / 1e6,
         median(&|(_, busy)| busy.wall) / 1e6,

@@ -12,7 +12,7 @@ use p4runtime_server::store::{DiskStore, Store};
 use p4runtime_server::{
     DataPlane, DataPlaneChannels, KeptArrays, Listening, Pipeline, Server, Settings, listen_with_store, switch_builder,
 };
-use switch::Time;
+use switch::{PacketSwitch, Time};
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 use tonic::Streaming;
@@ -24,9 +24,9 @@ use crate::program;
 
 /// Work of the packet thread between its polls of the control plane, such as processing packets. Returns false if
 /// there was nothing to do, so that the thread may sleep.
-pub type Work = Box<dyn FnMut(&mut Switch, Time) -> bool + Send>;
+pub type Work<S = Switch> = Box<dyn FnMut(&mut S, Time) -> bool + Send>;
 
-pub struct Rig {
+pub struct Rig<S = Switch> {
     pub info: P4Info,
     pub runtime: Runtime,
     pub client: P4RuntimeClient<Channel>,
@@ -35,7 +35,7 @@ pub struct Rig {
     pub messages: Streaming<v1::StreamMessageResponse>,
     pub listening: Arc<Listening>,
     packets: Option<JoinHandle<()>>,
-    work: Arc<Mutex<Work>>,
+    work: Arc<Mutex<Work<S>>>,
     stop: Arc<AtomicBool>,
 }
 
@@ -49,9 +49,20 @@ impl Rig {
     /// keep and the interval.
     pub fn of(source: &str, store: Option<(DiskStore, KeptArrays, Duration)>) -> Rig {
         let (program, info) = program::compile(source);
-        let program = Arc::new(program);
-        let config = Config::with_ports(4);
-        let mut switch = Switch::new(program.clone(), config.clone()).expect("the switch runs the program");
+        let switch = Switch::new(Arc::new(program), config()).expect("the switch runs the program");
+        Rig::start(switch, info, store)
+    }
+}
+
+/// Returns the settings of the switch.
+pub fn config() -> Config {
+    Config::with_ports(4)
+}
+
+impl<S: PacketSwitch + Send + 'static> Rig<S> {
+    /// Starts a switch and its primary controller, as [`Rig::of`] does.
+    pub fn start(mut switch: S, info: P4Info, store: Option<(DiskStore, KeptArrays, Duration)>) -> Rig<S> {
+        let program = switch.program().clone();
         let thread: Arc<OnceLock<Thread>> = Arc::default();
         let (rung, sleeper) = (Arc::new(AtomicBool::new(false)), thread.clone());
         let ring = {
@@ -62,8 +73,8 @@ impl Rig {
             }
         };
         let DataPlaneChannels { handle, mut operations, notifier, notifications } =
-            DataPlaneChannels::new(switch_builder(move |program| Switch::new(program, config.clone())), Arc::new(ring));
-        let pipeline = Pipeline::new(program, info.clone(), source.as_bytes().to_vec());
+            DataPlaneChannels::new(switch_builder(|program| Switch::new(program, config())), Arc::new(ring));
+        let pipeline = Pipeline::new(program, info.clone(), b"the program".to_vec());
         let mut settings = Settings::new(&v1model::V1Model, 0..4, Some(CPU_PORT));
         let store = store.map(|(store, kept_arrays, keep_interval)| {
             (settings.kept_arrays, settings.keep_interval) = (kept_arrays, keep_interval);
@@ -76,7 +87,7 @@ impl Rig {
         let address = listening.address();
 
         let stop = Arc::new(AtomicBool::new(false));
-        let idle: Work = Box::new(|_, _| false);
+        let idle: Work<S> = Box::new(|_, _| false);
         let work = Arc::new(Mutex::new(idle));
         let (stopped, todo) = (stop.clone(), work.clone());
         let packets = std::thread::spawn(move || {
@@ -126,13 +137,13 @@ impl Rig {
     }
 
     /// Sets the packet thread's work.
-    pub fn work(&self, work: Work) {
+    pub fn work(&self, work: Work<S>) {
         *self.work.lock().expect("the work does not panic") = work;
         self.packets.iter().for_each(|packets| packets.thread().unpark());
     }
 }
 
-impl Drop for Rig {
+impl<S> Drop for Rig<S> {
     fn drop(&mut self) {
         self.stop.store(true, Relaxed);
         self.packets.take().map(JoinHandle::join);

@@ -10,7 +10,7 @@ use wire::roce::{Extension, NakCode, Opcode};
 
 use crate::endpoint::{self, MAX_SLOTS, QpEndpoint, QpNumber};
 use crate::frame::{Receipt, ReceivedPacket};
-use crate::memory::{AccessRights, MemoryKey, ProtectionDomain, RegionTable, RegistrationError};
+use crate::memory::{self, AccessRights, MemoryKey, ProtectionDomain, RegionTable, RegistrationError};
 use crate::mutant::{Mutant, Mutation};
 use crate::path::FramePath;
 use crate::random::NumberSource;
@@ -203,12 +203,13 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Responder<B> {
     ) {
         assert!(frames.len() <= MAX_BATCH, "{} frames in a batch", frames.len());
         let mut packets = [None; MAX_BATCH];
-        for (packet, frame) in packets.iter_mut().zip(frames) {
+        // A prefetch waits for the translation of its address. Without other work between them, these waits overlap.
+        let mut named: [&[u8]; MAX_BATCH] = [&[]; MAX_BATCH];
+        for ((packet, named), frame) in packets.iter_mut().zip(&mut named).zip(frames) {
             *packet = self.own(frame);
-            if let Some(packet) = packet {
-                self.prefetch(packet);
-            }
+            *named = packet.as_ref().and_then(|packet| self.named(packet)).unwrap_or_default();
         }
+        memory::prefetch_all(&named[..frames.len()]);
         for (index, packet) in packets[..frames.len()].iter().enumerate() {
             let receipt = packet.as_ref().map_or(Receipt::NotOurs, |packet| self.on_packet(packet, sink));
             on_receipt(index, receipt);
@@ -223,18 +224,18 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Responder<B> {
         (qp.path.is_of_peer(packet.addresses) || self.mutation.is(Mutant::SourceUnchecked)).then_some(packet)
     }
 
-    /// Prefetches the memory that a READ names. The packet may be corrupt: a hint does no harm.
+    /// Returns the memory that a READ names, for prefetching. The packet may be corrupt: a hint does no harm.
     #[inline]
-    fn prefetch(&self, packet: &ReceivedPacket) {
+    fn named(&self, packet: &ReceivedPacket) -> Option<&[u8]> {
         if packet.packet.opcode() != Opcode::ReadRequest {
-            return;
+            return None;
         }
         let (Extension::Reth(reth), Some(qp)) =
             (packet.packet.extension(), find(&self.queue_pairs, packet.destination()))
         else {
-            return;
+            return None;
         };
-        self.regions.prefetch(qp.domain, MemoryKey(reth.key), reth.address, reth.len.into());
+        self.regions.bytes_to_read(qp.domain, MemoryKey(reth.key), reth.address, reth.len.into())
     }
 }
 

@@ -7,6 +7,7 @@ mod bmv2_live;
 mod build;
 mod check_kernel;
 mod ctl;
+mod elastic_times;
 mod empty_queues;
 mod entries;
 mod examples;
