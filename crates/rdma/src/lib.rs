@@ -44,7 +44,7 @@ pub use endpoint::{QpEndpoint, QpNumber};
 pub use frame::Receipt;
 pub use memory::{AccessRights, MemoryKey, ProtectionDomain, RegistrationError};
 pub use mutant::{Mutant, Mutation};
-pub use node::{MemoryNode, MemoryNodeConfig};
+pub use node::{MAX_READS, MemoryNode, MemoryNodeConfig};
 pub use path::FramePath;
 pub use random::NumberSource;
 pub use requester::{
