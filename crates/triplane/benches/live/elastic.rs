@@ -11,7 +11,6 @@
 use std::error::Error;
 use std::fmt::Write;
 use std::net::Ipv6Addr;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -38,7 +37,7 @@ const TRIPLANE: &str = env!("CARGO_BIN_EXE_triplane");
 const PROGRAM: &str = "crates/xtask/programs/remote-tables.p4";
 
 /// Number of entries, and of flows.
-const FLOWS: u32 = 1 << 20;
+const FLOWS: u32 = 1 << 17;
 
 /// Length of frames: the headers of IPv6 and UDP, and four bytes.
 const LENGTH: usize = 66;
@@ -134,14 +133,11 @@ fn frame(flow: u32) -> Vec<u8> {
     .packet(&packet)
 }
 
-/// Names of the entries files, each with a part of the flows: a file may have 256 MiB.
-const FILES: [&str; 2] = ["flows-0.json", "flows-1.json"];
-
-/// Returns an entries file with these flows.
-fn entries(flows: Range<u32>) -> String {
+/// Returns an entries file with all flows.
+fn entries() -> String {
     let mut text = String::from("{\"table_entries\": [");
-    for flow in flows.clone() {
-        let comma = if flow > flows.start { "," } else { "" };
+    for flow in 0..FLOWS {
+        let comma = if flow > 0 { "," } else { "" };
         let destination = destination(flow);
         write!(
             text,
@@ -190,8 +186,7 @@ impl Variant {
             ),
         )?;
         let mut command = pinned(&network.router, "1", Path::new(TRIPLANE))?;
-        command.arg("run").arg(program);
-        FILES.iter().for_each(|file| _ = command.arg("--entries").arg(directory.join(file)));
+        command.arg("run").arg(program).arg("--entries").arg(directory.join("flows.json"));
         command.args(["--json", "--port", "1=xdp:r1", "--port", "2=xdp:r2"]);
         let mut memory = None;
         if let Kind::Elastic(_) = kind {
@@ -212,7 +207,7 @@ impl Variant {
         Ok(Variant { network, _memory: memory, forwarder, sink, socket })
     }
 
-    /// Waits until the server has all entries.
+    /// Waits until the server has all entries, and the switch has nothing to do.
     fn wait_until_filled(&self) -> Result<(), Box<dyn Error>> {
         let deadline = Instant::now() + FILL_TIMEOUT;
         loop {
@@ -220,13 +215,16 @@ impl Variant {
                 Command::new(TRIPLANE).args(["memory", "list", "--json", "--socket"]).arg(&self.socket).output()?;
             let list: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
             let server = &list["servers"][0];
-            if server["missing_bytes"] == 0 && server["entries"].as_u64() > Some(0) {
+            let before = self.forwarder.cpu();
+            std::thread::sleep(Duration::from_millis(500));
+            let used = self.forwarder.cpu().zip(before).map_or(Duration::ZERO, |(after, before)| after - before);
+            let is_filled = server["missing_bytes"] == 0 && server["entries"].as_u64() > Some(0);
+            if is_filled && used < Duration::from_millis(20) {
                 return Ok(());
             }
             if Instant::now() > deadline {
                 return Err(format!("the memory server was not filled: {list}").into());
             }
-            std::thread::sleep(Duration::from_millis(100));
         }
     }
 
@@ -259,9 +257,7 @@ const ROWS: [(&str, Kind, FlowOrder); 5] = [
 
 /// Measures all forwarders and prints their ratios.
 pub fn compare(settings: &Settings, directory: &Path) -> Result<(), Box<dyn Error>> {
-    for (file, first) in FILES.iter().zip([0, FLOWS / 2]) {
-        std::fs::write(directory.join(file), entries(first..first + FLOWS / 2))?;
-    }
+    std::fs::write(directory.join("flows.json"), entries())?;
     let kinds = [Kind::Bare, Kind::Local, Kind::Elastic(0), Kind::Elastic(1024)];
     let variants = kinds.map(|kind| Variant::start(kind, directory).map(|variant| (kind, variant)));
     let variants = variants.into_iter().collect::<Result<Vec<_>, _>>()?;
