@@ -63,7 +63,14 @@ impl<S: RowSwitch> PacketSwitch for ElasticSwitch<S> {
 }
 
 impl<S: RowSwitch> SwitchControl for ElasticSwitch<S> {
-    switch::forward_control!(inner);
+    switch::forward_control!(inner, but set_port_up);
+
+    /// Sets the state of a port. The next step gives up the READs of servers behind a port that is down, and sends them
+    /// to other copies.
+    fn set_port_up(&mut self, port: PortId, up: bool) -> bool {
+        self.wake();
+        self.inner.set_port_up(port, up)
+    }
 
     /// Sends every queued packet, except for those that wait for entries.
     fn drain(&mut self, now: Time, output: &mut Vec<Frame>) {

@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 
 use elastic::routes::ServerId;
 use rdma::setup::SETUP_PORT;
-use rdma::{FrameList, MemorySession, MemorySessionConfig, Receipt};
+use rdma::{FrameList, MemorySession, MemorySessionConfig, NumberSource, Receipt};
 use switch::{Frame, PortId, Time};
 use wire::{ethernet, ipv4, roce};
 
@@ -40,6 +40,8 @@ pub struct MemoryServerPort {
 #[derive(Debug)]
 pub(crate) struct ServerSession {
     port: PortId,
+    /// Whether the port is up. Nothing is sent otherwise.
+    is_path_up: bool,
     pub session: MemorySession,
     /// READs of tables.
     pub reads: u64,
@@ -59,7 +61,7 @@ impl ServerSessions {
 
     /// Begins a session with a connection for each table, which needs this many bytes of the server's memory.
     pub fn begin(&mut self, id: ServerId, port: PortId, config: MemorySessionConfig, sizes: &[u64]) {
-        self.sessions.insert(id, ServerSession { port, session: MemorySession::new(config, sizes), reads: 0 });
+        self.sessions.insert(id, ServerSession { port, is_path_up: true, session: MemorySession::new(config, sizes), reads: 0 });
     }
 
     /// Ends a session. Its last frames release the memory.
@@ -84,6 +86,22 @@ impl ServerSessions {
         self.sessions.contains_key(&id)
     }
 
+    /// Gives up the connections of servers behind ports that are down. They are opened again when the port is up.
+    pub fn update_paths(&mut self, is_up: impl Fn(PortId) -> bool) {
+        for of_server in self.sessions.values_mut() {
+            let was_up = std::mem::replace(&mut of_server.is_path_up, is_up(of_server.port));
+            if was_up && !of_server.is_path_up {
+                of_server.session.lose_path();
+            }
+        }
+    }
+
+    /// Does the due work of sessions whose ports are up.
+    pub fn tick(&mut self, now: Time, random: &mut dyn NumberSource) {
+        let up = self.sessions.values_mut().filter(|of_server| of_server.is_path_up);
+        up.for_each(|of_server| of_server.session.tick(now, random));
+    }
+
     /// Returns all sessions, to change, with their numbers.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (ServerId, &mut MemorySession)> {
         self.sessions.iter_mut().map(|(id, of_server)| (*id, &mut of_server.session))
@@ -91,7 +109,8 @@ impl ServerSessions {
 
     /// Returns the time at which a session has something to do.
     pub fn next_deadline(&self) -> Option<Time> {
-        self.sessions.values().filter_map(|of_server| of_server.session.next_deadline()).min()
+        let up = self.sessions.values().filter(|of_server| of_server.is_path_up);
+        up.filter_map(|of_server| of_server.session.next_deadline()).min()
     }
 
     /// Takes a frame that arrived on a port, if it has the form of a memory server's frame to this switch. Returns
@@ -126,7 +145,7 @@ impl ServerSessions {
     /// Sends what may be sent now.
     pub fn transmit(&mut self, now: Time, frames: &mut Vec<Frame>) {
         let mut list = FrameList::default();
-        for ServerSession { port, session, .. } in self.sessions.values_mut() {
+        for ServerSession { port, session, .. } in self.sessions.values_mut().filter(|of_server| of_server.is_path_up) {
             session.transmit(now, &mut list);
             while let Some(data) = list.pop() {
                 frames.push(Frame { port: *port, data });

@@ -256,8 +256,9 @@ impl<S: RowSwitch> ElasticSwitch<S> {
 
     /// Does everything that can be done now.
     fn advance(&mut self, now: Time, output: &mut Vec<Frame>) {
-        let (servers, random) = (&mut self.servers, &mut self.random);
-        servers.iter_mut().for_each(|(_, session)| session.tick(now, &mut **random));
+        let ports = self.inner.ports();
+        self.servers.update_paths(|port| ports.is_up(port));
+        self.servers.tick(now, &mut *self.random);
         self.take_changes();
         let mut budget = WORK_BUDGET;
         for _ in 0..MAX_ROUNDS {

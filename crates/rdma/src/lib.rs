@@ -7,9 +7,10 @@
 //!
 //! A [`Requester`] is the end in a switch, a [`Responder`] the one at a server whose network card does no RDMA. Both
 //! speak the reliable connection of the InfiniBand Architecture Specification, volume 1, chapter 9, in the packets of
-//! [`wire::roce`], as real cards and the soft RoCE of Linux do; neither has been tried. Connections are set up by their
-//! owners: each end gives a [`QpEndpoint`], which the other one gets by some other way. One way is [`setup`], which a
-//! [`MemorySession`] (of a switch with a server) and a [`MemoryNode`] (a server) use.
+//! [`wire::roce`], as real cards and the soft RoCE of Linux do. `cargo xtask interop-roce` connects both with soft
+//! RoCE; cards have not been tried. Connections are set up by their owners: each end gives a [`QpEndpoint`], which the
+//! other one gets by some other way. One way is [`setup`], which a [`MemorySession`] (of a switch with a server) and a
+//! [`MemoryNode`] (a server) use.
 //!
 //! **Invariants.**
 //! - Each packet of a READ response has the bytes that the memory held at one moment between issue and completion, and

@@ -329,6 +329,13 @@ impl MemorySession {
         }
     }
 
+    /// Closes all connections at once, because no frame gets to the server. The next [`MemorySession::tick`] opens
+    /// others: the owner calls it when there is a path again.
+    pub fn lose_path(&mut self) {
+        self.setup_frames.clear();
+        (0..self.connections.len()).for_each(|slot| self.close_connection(slot, Time::ZERO));
+    }
+
     /// Closes an open connection, and opens another one at `until`.
     fn close_connection(&mut self, slot: usize, until: Time) {
         let connection = &mut self.connections[slot];

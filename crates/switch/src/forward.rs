@@ -1,10 +1,18 @@
 //! Forwards what a wrapper around a switch does not change to the switch inside.
 
 /// Implements the methods of [`SwitchControl`](crate::SwitchControl) by those of the switch in this field, except for
-/// `drain` and `swap_with`, which a wrapper has to think about. The crate that calls it depends on `engine` and `ir`.
+/// `drain` and `swap_with`, which a wrapper has to think about; `forward_control!(field, but set_port_up)` leaves out
+/// `set_port_up`, too. The crate that calls it depends on `engine` and `ir`.
 #[macro_export]
 macro_rules! forward_control {
     ($inner:ident) => {
+        fn set_port_up(&mut self, port: $crate::PortId, up: bool) -> bool {
+            self.$inner.set_port_up(port, up)
+        }
+
+        $crate::forward_control!($inner, but set_port_up);
+    };
+    ($inner:ident, but set_port_up) => {
         fn program(&self) -> &::std::sync::Arc<::ir::Program> {
             self.$inner.program()
         }
@@ -39,10 +47,6 @@ macro_rules! forward_control {
 
         fn cpu_port(&self) -> Option<$crate::PortId> {
             self.$inner.cpu_port()
-        }
-
-        fn set_port_up(&mut self, port: $crate::PortId, up: bool) -> bool {
-            self.$inner.set_port_up(port, up)
         }
 
         fn set_port_rate(&mut self, port: $crate::PortId, rate_pps: Option<u64>) {

@@ -48,7 +48,7 @@ const CHORES: &[Chore] = &[
     },
     Chore {
         name: "interop-roce",
-        about: "Compare RoCEv2 packets with those of scapy.",
+        about: "Check RoCEv2 against scapy and the soft RoCE of Linux.",
         help: interop_roce::HELP,
         run: interop_roce::run,
     },

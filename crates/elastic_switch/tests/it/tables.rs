@@ -285,6 +285,44 @@ fn without_servers_the_entries_are_in_the_switch() {
 }
 
 #[test]
+fn lookups_of_a_port_that_goes_down_are_sent_to_other_copies_in_the_same_step() {
+    in_all_ways(RigSettings::default(), |mut rig| {
+        (0..12).for_each(|key| rig.write("one", key, &[100 + key]));
+        rig.run_ms(50);
+        assert!(rig.switch.counts().iter().all(|counts| counts.is_settled), "{:?}", rig.switch.counts());
+        // Each server may have 16 READs outstanding.
+        (0..12).for_each(|key| rig.send(key, key));
+        let before = [0, 1].map(|server| rig.exchanged[&(true, server)].0);
+        assert!(rig.switch.set_port_up(PortId(4), false));
+        // No time passes, and no timeout either.
+        rig.run_until(rig.now);
+        let after = [0, 1].map(|server| rig.exchanged[&(true, server)].0);
+        assert!(after[0] > before[0] && after[1] == before[1], "{before:?}, {after:?}");
+        rig.run_until(rig.now.after_ns(100_000));
+        let mut left = rig.take_left();
+        left.sort_unstable();
+        assert_eq!(left, (0..12).map(|key| (key, 100 + key, NONE)).collect::<Vec<_>>());
+        assert_eq!(rig.switch.server_counts()[1].requests.timeouts, 0, "{:?}", rig.switch.server_counts());
+        // Nothing is sent as long as the port is down, and writes do not wait for it.
+        rig.write("one", 7, &[70]);
+        rig.run_ms(100);
+        assert_eq!(rig.exchanged[&(true, 1)].0, before[1]);
+        assert!(rig.switch.set_port_up(PortId(4), true));
+        rig.run_ms(50);
+        assert!(rig.switch.counts().iter().all(|counts| counts.is_settled), "{:?}", rig.switch.counts());
+        // The server that was away has everything, also what changed meanwhile.
+        assert!(rig.switch.set_port_up(PortId(3), false));
+        (0..12).for_each(|key| rig.send(key, key));
+        rig.run_until(rig.now.after_ns(100_000));
+        let mut left = rig.take_left();
+        left.sort_unstable();
+        let expected = (0..12).map(|key| (key, if key == 7 { 70 } else { 100 + key }, NONE));
+        assert_eq!(left, expected.collect::<Vec<_>>());
+        assert_eq!(rig.dropped("table.no-server") + rig.dropped("table.no-answer"), 0);
+    });
+}
+
+#[test]
 fn a_server_is_heard_on_its_own_port_alone() {
     let elsewhere = RigSettings { servers: 1, answers_on: Some(PortId(1)), ..RigSettings::default() };
     in_all_ways(elsewhere, |mut rig| {

@@ -10,6 +10,10 @@ use crate::mutant::{Mutant, Mutation};
 use crate::path::PacketHead;
 use crate::sink::FrameSink;
 
+/// Number of packets of a WRITE for which one acknowledgement is requested. Without it, a long WRITE would show no
+/// progress until its end, and a slow path would be taken for a dead one.
+const PACKETS_PER_ACK: u32 = 64;
+
 impl RequesterQp {
     /// Sends all packets that may be sent. Returns false if there is no more room.
     #[inline]
@@ -61,7 +65,8 @@ impl RequesterQp {
                 (opcode, Extension::AtomicEth(atomic), &[][..])
             }
         };
-        let is_ack_requested = !request.work.has_answer() && index + 1 == request.packets;
+        let is_border = (index + 1).is_multiple_of(PACKETS_PER_ACK) || index + 1 == request.packets;
+        let is_ack_requested = !request.work.has_answer() && is_border;
         let len = self.template.frame_len(&extension, payload.len());
         let Some(room) = sink.room(len) else { return false };
         let head = PacketHead { opcode, psn: request.first.plus(index), is_ack_requested, extension };

@@ -177,6 +177,27 @@ fn ghost_acknowledgements_complete_nothing() {
 }
 
 #[test]
+fn a_long_write_is_acknowledged_on_its_way() {
+    let config = RequesterConfig { timeout_ns: 1000, max_retries: 1, ..RequesterConfig::default() };
+    let mut pair = Pair::with_configs(Mtu::Mtu256, 64, config, ResponderConfig::default());
+    pair.requester.write(pair.number, 1, BASE, pair.key, &[1; 200 * 256]).unwrap();
+    let requests = pair.requests(Time::ZERO);
+    let acknowledged = requests.iter().enumerate().filter(|(_, frame)| packet(frame).is_ack_requested());
+    assert_eq!(acknowledged.map(|(index, _)| index).collect::<Vec<_>>(), [63, 127, 191, 199]);
+    let first = packet(&requests[0]).psn();
+    // The acknowledgements arrive just before the timeouts, which the write as a whole would exceed.
+    for (index, time) in [(63, 900), (127, 1800), (191, 2700)] {
+        let ack = forged_answer(&pair, Opcode::Acknowledge, first.plus(index), Syndrome::ACK);
+        pair.requester.on_frame(Time::from_ns(time), &ack);
+        pair.requester.tick(Time::from_ns(time + 100));
+    }
+    assert_eq!((pair.requester.counts().timeouts, pair.requester.counts().repeated), (0, 0));
+    // After a timeout, only what was not acknowledged is sent again.
+    pair.requester.tick(Time::from_ns(3800));
+    assert_eq!(pair.requests(Time::from_ns(3800)).len(), 8);
+}
+
+#[test]
 fn retries_are_bounded_and_all_requests_end() {
     let config = RequesterConfig { timeout_ns: 1000, max_retries: 3, ..RequesterConfig::default() };
     let mut pair = Pair::with_configs(Mtu::Mtu256, 64, config, ResponderConfig::default());

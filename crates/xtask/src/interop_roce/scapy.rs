@@ -1,78 +1,35 @@
-//! Runs `cargo xtask interop-roce`: an independent implementation creates and checks RoCEv2 packets.
+//! Compares packets with those of scapy, in both directions.
 
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use rng::SplitMix64;
 use serde_json::{Value, json};
 use wire::roce::{self, Aeth, AtomicEth, Extension, Opcode, Packet, Position, Psn, Reth, icrc};
 use wire::{ethernet, ipv4, ipv6, udp};
-
-/// The output of `cargo xtask interop-roce --help` below the first line.
-pub const HELP: &str = "\
-Usage: cargo xtask interop-roce [--frames N] [--seed N]
-
-Makes N frames of RoCEv2 over IPv4 and IPv6, with every opcode of the reliable connection, and lets scapy take them
-apart and compute their integrity check. Then takes N frames of scapy's apart. Both must find the same fields, and each
-integrity check must be right for both.
-
-Needs Python 3 with `venv`, and the first time the network.
-
-Options:
-  --frames N   Number of frames in each direction [default: 2000]
-  --seed N     Seed of the frames [default: 1]
-
-Environment:
-  TRIPLANE_NO_SKIP=1   Fail instead of skipping if scapy cannot be installed. Set in CI.
-";
 
 const PACKAGES: &[&str] = &["scapy==2.8.0"];
 
 /// Maximum number of differences that are printed.
 const MAX_SHOWN: usize = 5;
 
-struct InteropOptions {
-    frames: u64,
-    seed: u64,
-}
-
-impl InteropOptions {
-    fn parse(arguments: &[String]) -> Result<InteropOptions> {
-        let mut options = InteropOptions { frames: 2000, seed: 1 };
-        let mut rest = arguments.iter();
-        while let Some(argument) = rest.next() {
-            let mut number = || -> Result<u64> {
-                let value = rest.next().with_context(|| format!("{argument} requires a number"))?;
-                value.parse().with_context(|| format!("{argument} requires a number, not `{value}`"))
-            };
-            match argument.as_str() {
-                "--frames" => options.frames = number()?,
-                "--seed" => options.seed = number()?,
-                _ => bail!("there is no option `{argument}`; see `cargo xtask interop-roce --help`"),
-            }
-        }
-        Ok(options)
-    }
-}
-
-/// Compares the frames. Returns false if any differs.
-pub fn run(arguments: &[String]) -> Result<bool> {
-    let options = InteropOptions::parse(arguments)?;
-    let home = crate::target().join("interop-roce");
+/// Compares `frames` frames in each direction. Returns false if any differs.
+pub fn compare(frames: u64, seed: u64) -> Result<bool> {
+    let home = crate::target().join("interop-roce").join("python");
     if let Err(error) = crate::python::install(&home, PACKAGES) {
         return Ok(crate::skip(&format!("scapy: {error:#}")));
     }
-    let mut rng = SplitMix64::new(options.seed);
-    let frames: Vec<Vec<u8>> = (0..options.frames).map(|_| random_frame(&mut rng)).collect();
-    let lines: Vec<String> = frames.iter().map(|frame| hexadecimal(frame)).collect();
+    let mut rng = SplitMix64::new(seed);
+    let sent: Vec<Vec<u8>> = (0..frames).map(|_| random_frame(&mut rng)).collect();
+    let lines: Vec<String> = sent.iter().map(|frame| hexadecimal(frame)).collect();
     let judged = scapy(&home, &["judge"], &lines.join("\n"))?;
-    ensure!(judged.len() == frames.len(), "scapy judged {} of {} frames", judged.len(), frames.len());
-    let ours = frames.iter().zip(&judged).map(|(frame, found)| difference(frame, found, true));
+    ensure!(judged.len() == sent.len(), "scapy judged {} of {frames} frames", judged.len());
+    let ours = sent.iter().zip(&judged).map(|(frame, found)| difference(frame, found, true));
     let is_good = summarize("frames of ours, judged by scapy", ours);
-    let made = scapy(&home, &["make", &options.frames.to_string(), &options.seed.to_string()], "")?;
-    ensure!(made.len() == frames.len(), "scapy made {} of {} frames", made.len(), frames.len());
+    let made = scapy(&home, &["make", &frames.to_string(), &seed.to_string()], "")?;
+    ensure!(made.len() == sent.len(), "scapy made {} of {frames} frames", made.len());
     let theirs = made.iter().map(|found| match found["frame"].as_str().and_then(bytes_of) {
         Some(frame) => difference(&frame, found, false),
         None => Some("no frame".to_owned()),
