@@ -61,7 +61,8 @@ impl ServerSessions {
 
     /// Begins a session with a connection for each table, which needs this many bytes of the server's memory.
     pub fn begin(&mut self, id: ServerId, port: PortId, config: MemorySessionConfig, sizes: &[u64]) {
-        self.sessions.insert(id, ServerSession { port, is_path_up: true, session: MemorySession::new(config, sizes), reads: 0 });
+        self.sessions
+            .insert(id, ServerSession { port, is_path_up: true, session: MemorySession::new(config, sizes), reads: 0 });
     }
 
     /// Ends a session. Its last frames release the memory.
