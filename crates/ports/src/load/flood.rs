@@ -148,8 +148,8 @@ impl Flood {
         Self::open(interface, frame, variety, ValueOrder::Scattered, sent)
     }
 
-    /// Like [`thinned`](Self::thinned), but the four bytes at `offset` have these values in turn, in network byte order.
-    /// Their number is rounded down to a power of two.
+    /// Like [`thinned`](Self::thinned), but the four bytes at `offset` have these values in turn, in network byte
+    /// order. Their number is rounded down to a power of two.
     ///
     /// # Errors
     /// As [`new`](Self::new).

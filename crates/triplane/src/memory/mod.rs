@@ -122,7 +122,7 @@ pub fn connect(switch: Switch, own: Ipv4Addr, servers: &[ServerArg]) -> Result<E
     let place = |server: &ServerArg| MemoryServerPort { address: server.address, port: PortId(server.port) };
     let mut config = ElasticConfig::new(own, servers.iter().map(place).collect());
     set_live_times(&mut config);
-    // Links of labs have short queues, which so many requests at once would overflow. The links here are interfaces.
+    // The queues of links in labs, of 100 frames, would overflow. The links here are interfaces.
     config.requester.max_reads = rdma::MAX_READS;
     wrap(switch, &config).map_err(|error| Failure::Usage(error.to_string()))
 }

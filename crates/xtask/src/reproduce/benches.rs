@@ -1,5 +1,5 @@
-//! Figure 5.14 and tables 5.2 and 3.4, whose numbers are CPU time and memory of this machine: runs benchmarks and reads their
-//! tables.
+//! Figure 5.14 and tables 5.2 and 3.4, whose numbers are CPU time and memory of this machine: runs benchmarks and reads
+//! their tables.
 
 use anyhow::{Context, Result, bail};
 
