@@ -137,7 +137,7 @@ mod tests {
     fn a_rate_is_back_when_it_stays() {
         let mut counts = vec![100; 40];
         counts[10..18].fill(0);
-        counts[13] = 500;
+        counts[13] = 300;
         assert_eq!(recovered(&counts, 10, 100.0), Some(18));
         counts[10..].fill(50);
         assert_eq!(recovered(&counts, 10, 100.0), None);
