@@ -45,7 +45,7 @@ pub use endpoint::{QpEndpoint, QpNumber};
 pub use frame::Receipt;
 pub use memory::{AccessRights, MemoryKey, ProtectionDomain, RegistrationError};
 pub use mutant::{Mutant, Mutation};
-pub use node::{AllocateFn, MemoryNode, MemoryNodeConfig};
+pub use node::{AllocateFn, MAX_READS, MemoryNode, MemoryNodeConfig};
 pub use path::FramePath;
 pub use random::NumberSource;
 pub use requester::{

@@ -46,6 +46,10 @@ struct Loan {
 /// Returns this number of zeroed bytes, or none if there is no room.
 pub type AllocateFn<B> = fn(usize) -> Option<B>;
 
+/// READs of a connection that may be outstanding. Network cards allow 16, as they keep a record of each. This server
+/// keeps none, and it is slower to answer when its processor is busy: more READs are then answered at once.
+pub const MAX_READS: u16 = 256;
+
 /// Maximum length of a READ or WRITE, in bytes. Tables need less, and longer responses would let a sender of
 /// short requests flood the network of a server.
 const MAX_MESSAGE: u32 = 1 << 16;
@@ -80,7 +84,7 @@ fn on_heap(size: usize) -> Option<Vec<u8>> {
 impl<B: AsRef<[u8]> + AsMut<[u8]>> MemoryNode<B> {
     /// Creates a server that lends nothing yet, and gets what it lends from `allocate`.
     pub fn with_memory(config: MemoryNodeConfig, allocate: AllocateFn<B>) -> MemoryNode<B> {
-        let responder = Responder::new(ResponderConfig { max_message: MAX_MESSAGE, ..ResponderConfig::default() });
+        let responder = Responder::new(ResponderConfig { max_reads: MAX_READS, max_message: MAX_MESSAGE });
         MemoryNode { config, allocate, responder, loans: BTreeMap::new(), lent_bytes: 0, refused: 0 }
     }
 

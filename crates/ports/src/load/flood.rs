@@ -5,10 +5,10 @@
 //! flows.
 
 use std::ffi::c_int;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use crate::PortError;
-use crate::bpf::{self, MapKind, code, instruction, look_up};
+use crate::bpf::{self, BytesMap, MapKind, code, instruction, look_up};
 use crate::interface::Interface;
 
 const REDIRECT: i32 = 23;
@@ -72,10 +72,12 @@ impl FrameMix {
 }
 
 /// The order of a varied field's values.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum ValueOrder {
+#[derive(Clone, Copy)]
+enum ValueOrder<'a> {
     Ascending,
     Scattered,
+    /// The elements of an array.
+    Listed(BorrowedFd<'a>),
 }
 
 /// Differences between the frames of a flood.
@@ -146,11 +148,30 @@ impl Flood {
         Self::open(interface, frame, variety, ValueOrder::Scattered, sent)
     }
 
+    /// Like [`thinned`](Self::thinned), but the four bytes at `offset` have these values in turn, in network byte
+    /// order. Their number is rounded down to a power of two.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    ///
+    /// # Panics
+    /// Panics if there are no values, or `sent` is more than 64.
+    pub fn listed(interface: &str, frame: &[u8], offset: usize, values: &[u32], sent: u32) -> Result<Flood, PortError> {
+        let count = 1_u32 << values.len().ilog2();
+        let failed = |source| PortError::system("creating a BPF map", interface, "cap_bpf,cap_net_admin", source);
+        let list = BytesMap::<4, 4>::array(count).map_err(failed)?;
+        for (number, value) in (0..count).zip(values) {
+            list.update(&number.to_ne_bytes(), &value.to_ne_bytes()).map_err(failed)?;
+        }
+        let vary = Some(Vary { offset, first: 0, count, balance: None });
+        Self::open(interface, frame, FrameVariety { vary, mix: None }, ValueOrder::Listed(list.as_fd()), sent)
+    }
+
     fn open(
         interface: &str,
         frame: &[u8],
         variety: FrameVariety,
-        order: ValueOrder,
+        order: ValueOrder<'_>,
         sent: u32,
     ) -> Result<Flood, PortError> {
         let most = variety.mix.map_or(sent, |mix| sent.max(mix.share));
@@ -190,7 +211,7 @@ fn program(
     index: c_int,
     frame: &[u8],
     count: &OwnedFd,
-    (variety, order): (FrameVariety, ValueOrder),
+    (variety, order): (FrameVariety, ValueOrder<'_>),
     sent: u32,
 ) -> Vec<u64> {
     let redirect = [
@@ -293,7 +314,7 @@ fn scattering(bits: i32) -> [u64; 7] {
 
 /// Generates code that counts an offered frame. If a field varies, r7 becomes its next value and r8 the complement, as
 /// written to the frame. If there is no count, the next `behind` instructions are skipped as well.
-fn counted(count: &OwnedFd, vary: Option<(Vary, ValueOrder)>, behind: i16) -> Vec<u64> {
+fn counted(count: &OwnedFd, vary: Option<(Vary, ValueOrder<'_>)>, behind: i16) -> Vec<u64> {
     let mut found = vec![
         instruction(code::LOAD_U64, 7, 0, 0, 0),
         instruction(code::MOVE_REGISTER, 1, 7, 0, 0),
@@ -305,16 +326,24 @@ fn counted(count: &OwnedFd, vary: Option<(Vary, ValueOrder)>, behind: i16) -> Ve
         let bits = values.clamp(1, 1 << 30).ilog2() as i32;
         // r7 = (the count, which increases) % values + first
         found.push(instruction(code::AND, 7, 0, 0, (1 << bits) - 1));
-        if order == ValueOrder::Scattered {
-            found.extend(scattering(bits));
-        }
-        found.extend([
+        let last = [
             instruction(code::ADD, 7, 0, 0, first.cast_signed()),
             instruction(code::MOVE_REGISTER, 8, 7, 0, 0),
             instruction(code::XOR, 8, 0, 0, 0xffff),
             instruction(code::TO_BIG_ENDIAN, 8, 0, 0, 16),
             instruction(code::TO_BIG_ENDIAN, 7, 0, 0, 32),
-        ]);
+        ];
+        match order {
+            ValueOrder::Ascending => {}
+            ValueOrder::Scattered => found.extend(scattering(bits)),
+            ValueOrder::Listed(list) => {
+                found.push(instruction(code::STORE_U32, 10, 7, -8, 0));
+                found.extend(look_up(list, -8));
+                found.push(instruction(code::JUMP_EQUAL, 0, 0, 1 + last.len() as i16 + behind, 0));
+                found.push(instruction(code::LOAD_U32, 7, 0, 0, 0));
+            }
+        }
+        found.extend(last);
     }
     let mut program = element(count, OFFERED);
     program.push(instruction(code::JUMP_EQUAL, 0, 0, found.len() as i16 + behind, 0));

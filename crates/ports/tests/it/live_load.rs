@@ -19,6 +19,7 @@ pub const SUITE: Suite = Suite {
         ("a flood reaches a sink whole", flood),
         ("the field of a flood counts", varied),
         ("a scattered flood has every value once, in no order", scattered),
+        ("the field of a flood has the values of a list", listed),
         ("a share of a flood has other bytes", mixed),
         ("a thinned flood sends its share", thinned),
         ("paced frames reach a sink through a wire", paced),
@@ -142,6 +143,25 @@ fn scattered(router: &Namespace) {
         let next = values.windows(2).filter(|pair| pair[0].abs_diff(pair[1]) == 1).count();
         assert!(count < 64 || next <= 8, "{values:x?}");
         assert!(batch.iter().all(|frame| frame[16] ^ frame[20] == 0xff && frame[17] ^ frame[21] == 0xff));
+    }
+}
+
+fn listed(router: &Namespace) {
+    let hosts = Hosts::new(router);
+    let mut port = XdpPort::open("r1", XdpSettings::default()).unwrap();
+    // Of five values, the first four are sent.
+    let values = [7, 0x0102_0304, 0, 7, 9];
+    let flood = hosts.h1.enter(|| Flood::listed("eth0", &frame(60), 14, &values, 64).unwrap()).unwrap();
+    hosts.h1.enter(|| flood.send(64).unwrap()).unwrap();
+    let mut batch: Vec<Frame> = Vec::new();
+    let deadline = Instant::now() + TEST_TIMEOUT;
+    while batch.len() < 64 {
+        assert!(Instant::now() < deadline, "{} frames", batch.len());
+        port.receive_frames(&mut batch, 64).unwrap();
+        batch.retain(|frame| frame[12..14] == [0x88, 0xb5]);
+    }
+    for (frame, value) in batch.iter().zip(values[..4].iter().cycle()) {
+        assert_eq!(frame[14..18], value.to_be_bytes());
     }
 }
 

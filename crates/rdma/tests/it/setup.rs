@@ -4,7 +4,8 @@ use std::net::Ipv4Addr;
 
 use rdma::setup::{ConnectRefusal, LEASE_NS, RENEW_NS, SETUP_PORT};
 use rdma::{
-    FrameList, MemoryNode, MemoryNodeConfig, MemorySession, MemorySessionConfig, Receipt, RequesterConfig, SessionEvent,
+    FrameList, MAX_READS, MemoryNode, MemoryNodeConfig, MemorySession, MemorySessionConfig, Receipt, RequesterConfig,
+    SessionEvent,
 };
 use rng::SplitMix64;
 use switch::Time;
@@ -24,7 +25,11 @@ fn session(last: u8, sizes: &[u64]) -> MemorySession {
 
 /// Returns a session whose first connection has this number at the server.
 fn session_from(last: u8, first_slot: u32, sizes: &[u64]) -> MemorySession {
-    let config = MemorySessionConfig {
+    MemorySession::new(session_config(last, first_slot), sizes)
+}
+
+fn session_config(last: u8, first_slot: u32) -> MemorySessionConfig {
+    MemorySessionConfig {
         mac: Address([2, 0, 0, 0, 0, last]),
         address: Ipv4Addr::new(10, 0, 0, last),
         server: Ipv4Addr::new(10, 0, 0, 9),
@@ -32,8 +37,7 @@ fn session_from(last: u8, first_slot: u32, sizes: &[u64]) -> MemorySession {
         first_slot,
         retry_ns: RETRY_NS,
         requester: RequesterConfig { timeout_ns: 100_000, ..RequesterConfig::default() },
-    };
-    MemorySession::new(config, sizes)
+    }
 }
 
 /// Lets both exchange frames for a time, and returns the events.
@@ -104,6 +108,33 @@ fn a_server_lends_no_more_than_its_limits() {
     assert_eq!(exchange(&mut huge, Some(&mut node(u64::MAX, 8)), &mut now, RETRY_NS), []);
     assert_eq!(huge.refusal(), Some(ConnectRefusal::NoMemory));
     assert_ne!(SETUP_PORT, wire::roce::PORT);
+}
+
+#[test]
+fn as_many_reads_are_outstanding_as_both_ends_allow() {
+    for (wanted, expected) in [(16, 16), (200, 200), (1000, MAX_READS)] {
+        let mut config = session_config(1, 0);
+        config.requester.max_reads = wanted;
+        let (mut session, mut server, mut now) = (MemorySession::new(config, &[4096]), node(4096, 8), Time::ZERO);
+        assert_eq!(exchange(&mut session, Some(&mut server), &mut now, RETRY_NS), [SessionEvent::Up(0)]);
+        (0..1000).for_each(|number| session.read(0, number, 4 * number, 4));
+        let mut requests = FrameList::default();
+        session.transmit(now, &mut requests);
+        assert_eq!(requests.len(), usize::from(expected));
+        // All of them are answered, and then the others.
+        let (mut rng, mut answers) = (SplitMix64::new(7), FrameList::default());
+        while let Some(request) = requests.pop() {
+            server.on_frames(now, &mut rng, &[&request], &mut answers);
+        }
+        while let Some(answer) = answers.pop() {
+            session.on_frame(now, &answer);
+        }
+        let mut numbers = std::iter::from_fn(|| session.next_event(now));
+        assert!((0..u64::from(expected)).all(|number| numbers.next() == Some(SessionEvent::Completed(0, number))));
+        assert_eq!(numbers.next(), None);
+        session.transmit(now, &mut requests);
+        assert_eq!(requests.len(), usize::from(expected).min(1000 - usize::from(expected)));
+    }
 }
 
 #[test]

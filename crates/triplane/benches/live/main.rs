@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! cargo bench -p triplane --bench live [-- [rounds=7] [seconds=0.5] [len=60] [kinds=bare,triplane,...]
-//!     [only=rate|overload|latency|workers|kernel|applications] [xdp=FILE[:SECTION] [entries=COMMAND]]]
+//!     [only=rate|overload|latency|workers|kernel|applications|elastic] [xdp=FILE[:SECTION] [entries=COMMAND]]]
 //! ```
 //!
 //! `xdp` adds a row to `kernel`: an XDP program in an object file, see [`xdp_object`].
@@ -13,6 +13,7 @@
 //! medians are printed. With several processors, the load runs on the first and the forwarder on the second.
 
 mod applications;
+mod elastic;
 #[path = "../shared/figures.rs"]
 mod figures;
 mod forwarder;
@@ -88,6 +89,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     if std::env::args().nth(1).as_deref() == Some(load::LOAD) {
         return network::run_load();
     }
+    if std::env::args().nth(1).as_deref() == Some(elastic::LOAD) {
+        return elastic::run_load();
+    }
     if std::env::args().nth(1).as_deref() == Some(in_kernel::WRITER) {
         return in_kernel::run_writer();
     }
@@ -119,6 +123,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     if settings.wants("applications") {
         applications::compare(&settings, &network, &directory.0)?;
+    }
+    if settings.wants("elastic") {
+        elastic::compare(&settings, &directory.0)?;
     }
     if settings.wants("workers") {
         workers::compare(&settings, &directory.0)?;
@@ -191,7 +198,8 @@ fn latency(settings: &Settings, network: &Network, directory: &Path) -> Result<(
     for _ in 0..settings.rounds {
         for (kind, results) in kinds.iter().zip(&mut all) {
             let running = kind.start(network, directory)?;
-            let mut times = measure::latency(network, settings.len, COUNT, Duration::from_micros(200))?;
+            let mut times =
+                measure::latency(network, &Network::frames(settings.len), COUNT, Duration::from_micros(200))?;
             running.stop()?;
             times.sort_unstable();
             let at = |share: f64| times.get((times.len() as f64 * share) as usize).copied().unwrap_or(0);

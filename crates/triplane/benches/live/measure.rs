@@ -9,11 +9,11 @@ use crate::network::Network;
 
 /// Sends frames one at a time, `gap` apart, and returns the time that each took from one host to the other, in
 /// nanoseconds. Frames that do not arrive within 10 ms are left out.
-pub fn latency(network: &Network, len: usize, count: usize, gap: Duration) -> Result<Vec<u64>, Box<dyn Error>> {
+pub fn latency(network: &Network, frames: &[Vec<u8>], count: usize, gap: Duration) -> Result<Vec<u64>, Box<dyn Error>> {
     let [mut source, mut sink] = network.ends()?;
     let mut batch: Vec<Frame> = Vec::new();
     let mut times = Vec::with_capacity(count);
-    for frame in Network::frames(len).iter().cycle().take(count) {
+    for frame in frames.iter().cycle().take(count) {
         let until = Instant::now() + gap;
         while Instant::now() < until {
             sink.receive_frames(&mut batch, 64)?;

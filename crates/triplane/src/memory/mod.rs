@@ -128,6 +128,8 @@ pub fn connect(
     let mut config = ElasticConfig::new(own, servers.iter().map(place).collect());
     set_live_times(&mut config);
     config.read_rate = read_rate.map(lab::Rate::bps);
+    // The queues of links in labs, of 100 frames, would overflow. The links here are interfaces.
+    config.requester.max_reads = rdma::MAX_READS;
     wrap(switch, &config).map_err(|error| Failure::Usage(error.to_string()))
 }
 

@@ -77,6 +77,11 @@ impl LabCommand {
         Ok(format!("../{directory}/{kind}-{file}"))
     }
 
+    /// Returns the directory of a lab.
+    pub fn directory(&self, lab: &str) -> PathBuf {
+        self.work.join(lab)
+    }
+
     /// Writes a file of a lab.
     ///
     /// # Errors
@@ -98,22 +103,31 @@ impl LabCommand {
         fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
     }
 
+    /// Runs the command in the directory of a lab, and returns its output.
+    ///
+    /// # Errors
+    /// If it cannot be run, or fails.
+    pub fn output(&self, lab: &str, arguments: &[&str]) -> Result<String> {
+        let mut command = Command::new(&self.triplane);
+        command.args(arguments).current_dir(self.work.join(lab)).stdin(Stdio::null());
+        let done = command.output().with_context(|| format!("cannot run {}", self.triplane.display()))?;
+        if !done.status.success() {
+            bail!("`triplane {}` failed: {}", arguments.join(" "), String::from_utf8_lossy(&done.stderr).trim());
+        }
+        String::from_utf8(done.stdout).context("the output is no text")
+    }
+
     /// Simulates the scenario in the directory of a lab, and returns the results. `note` is shown meanwhile.
     ///
     /// # Errors
     /// If the lab or scenario is wrong, or a change of entries is refused.
     pub fn simulate(&self, lab: &str, note: &str) -> Result<Value> {
         super::show(&format!("{}: {note}", self.figure.borrow()));
-        let directory = self.work.join(lab);
-        let mut command = Command::new(&self.triplane);
-        command.args(["lab", "sim", "lab.toml", "--scenario", "scenario.toml", "--json", "--out", "out"]);
-        command.current_dir(&directory).stdin(Stdio::null());
-        let done = command.output().with_context(|| format!("cannot run {}", self.triplane.display()))?;
-        let again = || format!("`triplane lab sim lab.toml --scenario scenario.toml` in {}", directory.display());
-        if !done.status.success() {
-            bail!("{} failed: {}", again(), String::from_utf8_lossy(&done.stderr).trim());
-        }
-        let results: Value = serde_json::from_slice(&done.stdout).with_context(again)?;
+        let directory = self.directory(lab);
+        let arguments = ["lab", "sim", "lab.toml", "--scenario", "scenario.toml", "--json", "--out", "out"];
+        let again = || format!("in {}", directory.display());
+        let text = self.output(lab, &arguments).with_context(again)?;
+        let results: Value = serde_json::from_str(&text).with_context(again)?;
         match results["refused_writes"].as_array() {
             Some(refused) if refused.is_empty() => Ok(results),
             refused => bail!("{}: refused changes: {refused:?}", again()),
@@ -171,6 +185,13 @@ pub struct PassedFrame {
     pub size: usize,
 }
 
+impl PassedFrame {
+    /// Returns the time in the switch.
+    pub fn time_ns(&self) -> u64 {
+        self.left_ns - self.came_ns
+    }
+}
+
 /// The results of a lab of one application.
 pub struct AppResults {
     /// The frames of the trace, by their numbers; `None` if one did not leave the switch.
@@ -213,8 +234,9 @@ impl AppLab<'_> {
             capture("app:2", "out.pcap"),
         );
         command.write(&file("scenario.toml"), &scenario)?;
-        let directory = command.work.join(self.name);
-        write_trace(&directory.join("trace.pcap"), self.application, packets)?;
+        let directory = command.directory(self.name);
+        let frames = packets.iter().map(|packet| (packet.time_ns, self.application.frame(packet)));
+        write_trace(&directory.join("trace.pcap"), frames)?;
         let note = match self.stores {
             0 => format!("{}, plain", self.application.title()),
             stores => format!("{}, chain of {stores}", self.application.title()),
@@ -262,25 +284,33 @@ impl AppLab<'_> {
     /// Returns the time from the first bit of a frame at the sender until its last bit returned there.
     pub fn round_trip_ns(&self, frame: &PassedFrame, rate_bps: f64) -> u64 {
         let link = self.delay_ns + (frame.size as f64 * 8e9 / rate_bps).ceil() as u64;
-        frame.left_ns - frame.came_ns + 4 * link
+        frame.time_ns() + 4 * link
     }
 }
 
-fn capture(at: &str, file: &str) -> String {
+/// Returns the part of a scenario that captures a port.
+pub fn capture(at: &str, file: &str) -> String {
     format!("\n[[captures]]\nat = \"{at}\"\nfile = \"{file}\"\n")
 }
 
-fn write_trace(path: &Path, application: Application, packets: &[TracePacket]) -> Result<()> {
+/// Writes a capture with frames and their times in nanoseconds.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn write_trace(path: &Path, frames: impl Iterator<Item = (u64, Vec<u8>)>) -> Result<()> {
     let wrong = || format!("cannot write {}", path.display());
     let mut writer = pcap::Writer::new(BufWriter::new(File::create(path).with_context(wrong)?)).with_context(wrong)?;
-    for packet in packets {
-        writer.write(packet.time_ns, &application.frame(packet)).with_context(wrong)?;
+    for (time_ns, frame) in frames {
+        writer.write(time_ns, &frame).with_context(wrong)?;
     }
     writer.flush().with_context(wrong)
 }
 
 /// Reads the frames of a trace at both ports of the switch. A frame arrives at port 1, and leaves by either port.
-fn read_frames(directory: &Path, count: usize) -> Result<Vec<Option<PassedFrame>>> {
+///
+/// # Errors
+/// If a capture cannot be read.
+pub fn read_frames(directory: &Path, count: usize) -> Result<Vec<Option<PassedFrame>>> {
     let mut came: BTreeMap<u32, u64> = BTreeMap::new();
     let mut frames = vec![None; count];
     for name in ["in.pcap", "out.pcap"] {

@@ -1,5 +1,5 @@
-//! Figure 5.14 and table 5.2, whose numbers are CPU time and memory of this machine: runs benchmarks and reads their
-//! tables.
+//! Figure 5.14 and tables 5.2 and 3.4, whose numbers are CPU time and memory of this machine: runs benchmarks and reads
+//! their tables.
 
 use anyhow::{Context, Result, bail};
 
@@ -7,10 +7,9 @@ use super::Settings;
 use super::figure::{Cell, Chart, FigureClock, PaperFigure};
 use crate::step::Step;
 
-/// Runs a benchmark of `resilient_switch`, and returns the rows of the Markdown tables that it prints, with `columns`
-/// cells each.
-fn rows(settings: &Settings, bench: &str, columns: usize) -> Result<Vec<Vec<String>>> {
-    let arguments = ["bench", "--quiet", "-p", "resilient_switch", "--profile", &settings.profile, "--bench", bench];
+/// Runs a benchmark, and returns the rows of the Markdown tables that it prints, with `columns` cells each.
+fn rows(settings: &Settings, package: &str, bench: &str, columns: usize) -> Result<Vec<Vec<String>>> {
+    let arguments = ["bench", "--quiet", "-p", package, "--profile", &settings.profile, "--bench", bench];
     super::show(&format!("cargo {}", arguments.join(" ")));
     let text = Step::cargo(bench, &arguments).output()?;
     let rows = table_rows(&text, columns);
@@ -60,7 +59,7 @@ fn papers(name: &str) -> &'static str {
 /// Figure 5.14: from `--bench rows`, whose columns are name, ns of the plain and the resilient program, ratio, bound.
 pub fn rates(settings: &Settings) -> Result<PaperFigure> {
     let (mut table, mut bars) = (Vec::new(), Vec::new());
-    for row in rows(settings, "rows", 5)? {
+    for row in rows(settings, "resilient_switch", "rows", 5)? {
         let [name, plain, resilient, ratio, _] = &row[..] else { unreachable!("rows have five cells") };
         let ratio: f64 = ratio.parse().with_context(|| format!("`{ratio}` is not a ratio"))?;
         let papers = papers(name);
@@ -92,24 +91,41 @@ pub fn rates(settings: &Settings) -> Result<PaperFigure> {
 
 /// Table 5.2: from `--bench resources`, whose columns are name, program or part, value, unit.
 pub fn resources(settings: &Settings) -> Result<PaperFigure> {
+    resource_table(settings, "t5.2", "resilient_switch", "bytes a row")
+}
+
+/// Table 3.4: from `--bench resources` of `elastic_switch`, with the same columns.
+pub fn remote_resources(settings: &Settings) -> Result<PaperFigure> {
+    resource_table(settings, "t3.4", "elastic_switch", "bytes an entry")
+}
+
+/// Returns the table of `--bench resources` in a package. The picture has the values with a unit.
+fn resource_table(
+    settings: &Settings,
+    name: &'static str,
+    package: &str,
+    bar_unit: &'static str,
+) -> Result<PaperFigure> {
     let (mut table, mut bars) = (Vec::new(), Vec::new());
-    for row in rows(settings, "resources", 4)? {
-        let [name, part, value, unit] = &row[..] else { unreachable!("rows have four cells") };
+    for row in rows(settings, package, "resources", 4)? {
+        let [resource, part, value, unit] = &row[..] else { unreachable!("rows have four cells") };
         let decimals = value.split_once('.').map_or(0, |(_, fraction)| fraction.len());
         let value = number(value, decimals)?;
-        if let (Cell::Number(bytes, _), "bytes a row") = (&value, unit.as_str()) {
-            bars.push((format!("{name}, {part}"), *bytes));
+        if let Cell::Number(bytes, _) = value
+            && unit == bar_unit
+        {
+            bars.push((format!("{resource}, {part}"), bytes));
         }
-        table.push(vec![name.clone().into(), part.clone().into(), value, unit.clone().into()]);
+        table.push(vec![resource.clone().into(), part.clone().into(), value, unit.clone().into()]);
     }
     Ok(PaperFigure {
-        name: "t5.2",
+        name,
         title: "Resources",
         clock: FigureClock::Processor,
         columns: vec!["resource", "of", "value", "unit"],
         rows: table,
-        notes: vec!["Bytes are those requested from the allocator, for 100,000 rows.".to_owned()],
-        chart: Chart::Bars { y: "bytes a row", bars },
+        notes: vec!["Bytes are those requested from the allocator, for 100,000 rows or entries.".to_owned()],
+        chart: Chart::Bars { y: bar_unit, bars },
     })
 }
 

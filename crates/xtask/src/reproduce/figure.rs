@@ -9,6 +9,8 @@ pub enum FigureClock {
     Simulated,
     /// CPU time of this machine.
     Processor,
+    /// No clock: sizes that the program determines.
+    Computed,
 }
 
 impl FigureClock {
@@ -16,6 +18,7 @@ impl FigureClock {
         match self {
             FigureClock::Simulated => "simulated",
             FigureClock::Processor => "CPU time",
+            FigureClock::Computed => "computed",
         }
     }
 }

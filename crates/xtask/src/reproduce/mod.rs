@@ -17,6 +17,7 @@ mod held_bytes;
 mod latency;
 mod micro_bursts;
 mod percentiles;
+mod remote;
 mod snapshots;
 mod trace;
 mod update_ratio;
@@ -48,6 +49,18 @@ Kim et al., RedPlane (SIGCOMM 2021; chapter 5 of Kim's thesis, whose numbers of 
   5.16  a TCP flow while its switch fails and returns    simulated
   5.17  bytes that wait in the switch                    simulated
   t5.2  resources: memory of rows, compile time          CPU time and allocated bytes: `--bench resources`
+
+Kim et al., TEA (SIGCOMM 2020; chapter 3 of the same thesis):
+
+  3.9   time and rate of lookups with one server         simulated
+  3.10a loads of eight servers, with and without a cache simulated
+  3.10b rates with 1 to 8 servers                        simulated
+  3.11  rate while a server fails and returns            simulated
+  3.12  times of packets in the NAT                      simulated
+  t3.2  memory of 10 million entries                     computed by `triplane check`
+  t3.3  network functions with one server                simulated; CPU time of the local table
+  t3.4  resources: memory of entries, machine code       allocated bytes: `--bench resources`
+  tea-share  packets that the cache answers over time    simulated
 
 Jeyakumar et al., Millions of Little Minions (SIGCOMM 2014):
 
@@ -88,6 +101,7 @@ struct Known {
 }
 
 const REDPLANE: &str = "RedPlane, SIGCOMM 2021";
+const TEA: &str = "TEA, SIGCOMM 2020";
 const MINIONS: &str = "Millions of Little Minions, SIGCOMM 2014";
 
 const FIGURES: &[Known] = &[
@@ -100,6 +114,15 @@ const FIGURES: &[Known] = &[
     Known { name: "5.16", paper: REDPLANE, is_simulated: true, draw: failover::goodput },
     Known { name: "5.17", paper: REDPLANE, is_simulated: true, draw: held_bytes::figure },
     Known { name: "t5.2", paper: REDPLANE, is_simulated: false, draw: |_, settings| benches::resources(settings) },
+    Known { name: "3.9", paper: TEA, is_simulated: true, draw: remote::single_server },
+    Known { name: "3.10a", paper: TEA, is_simulated: true, draw: remote::loads },
+    Known { name: "3.10b", paper: TEA, is_simulated: true, draw: remote::rates },
+    Known { name: "3.11", paper: TEA, is_simulated: true, draw: remote::over_time },
+    Known { name: "3.12", paper: TEA, is_simulated: true, draw: remote::times },
+    Known { name: "t3.2", paper: TEA, is_simulated: true, draw: remote::memory },
+    Known { name: "t3.3", paper: TEA, is_simulated: true, draw: remote::functions },
+    Known { name: "t3.4", paper: TEA, is_simulated: false, draw: |_, settings| benches::remote_resources(settings) },
+    Known { name: "tea-share", paper: TEA, is_simulated: true, draw: remote::shares },
     Known { name: "tpp-1", paper: MINIONS, is_simulated: true, draw: micro_bursts::queues },
     Known { name: "tpp-2", paper: MINIONS, is_simulated: true, draw: fair_rates::shares },
     Known { name: "tpp-4", paper: MINIONS, is_simulated: true, draw: flowlets::balance },
