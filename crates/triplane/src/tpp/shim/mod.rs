@@ -1,6 +1,7 @@
 //! Puts a shim between this host's stack and an interface.
 
 mod outcome;
+mod reporter;
 mod rules;
 mod sums;
 
@@ -19,7 +20,8 @@ use super::{memory_map, report};
 use crate::output::{Failure, Output, counted};
 use crate::{privileges, signals};
 use outcome::ShimOutcome;
-use rules::ShimRules;
+pub use reporter::ShimReporter;
+pub use rules::{ShimRules, read_policy};
 
 /// Maximum number of programs that wait to be printed: about 2 MiB. Further ones are counted.
 const WAITING: usize = 4096;
