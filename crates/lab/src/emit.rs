@@ -3,7 +3,9 @@
 use std::fmt::Write;
 
 use crate::read::UNLIMITED;
-use crate::topology::{Endpoint, Entries, Hold, IntRole, KernelUse, Lease, Shape, SwitchProgram, TinyAccess, Topology};
+use crate::topology::{
+    Endpoint, Entries, Hold, HostShim, IntRole, KernelUse, Lease, Shape, SwitchProgram, TinyAccess, Topology,
+};
 
 /// Writes a topology as text that [`crate::read`] reads back as an equal topology, except for its spans.
 pub fn emit(topology: &Topology) -> String {
@@ -69,6 +71,10 @@ pub fn emit(topology: &Topology) -> String {
         }
         if host.lacks_shim {
             text.push_str("shim = false\n");
+        } else if host.shim != HostShim::default() {
+            let rules: Vec<String> = host.shim.insert.iter().map(|rule| string(&rule.text)).collect();
+            let policy = host.shim.policy.as_ref().map(|(name, _)| format!(", policy = {}", string(name)));
+            _ = writeln!(text, "shim = {{ insert = [{}]{} }}", rules.join(", "), policy.unwrap_or_default());
         }
         if let Some(size) = host.memory {
             _ = writeln!(text, "memory = \"{size}\"");

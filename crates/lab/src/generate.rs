@@ -10,7 +10,8 @@ use wire::ethernet::Address;
 
 use crate::random::Random;
 use crate::topology::{
-    End, Entries, Host, KernelUse, Link, MAX_NODES, Node, ProgramEdge, Shape, SwitchProgram, Topology, TopologySwitch,
+    End, Entries, Host, HostShim, KernelUse, Link, MAX_NODES, Node, ProgramEdge, Shape, SwitchProgram, Topology,
+    TopologySwitch,
 };
 
 /// A kind of topology and its parameters.
@@ -216,6 +217,7 @@ impl Build {
                 neighbours: Vec::new(),
                 commands: Vec::new(),
                 lacks_shim: false,
+                shim: HostShim::default(),
                 memory: None,
                 is_store: false,
                 is_durable: false,

@@ -30,6 +30,6 @@ pub use emit::emit;
 pub use random::Random;
 pub use read::UNLIMITED;
 pub use topology::{
-    Delay, End, Endpoint, Entries, Hold, Host, IntRole, KernelUse, Lease, Link, Node, NotAQuantity, ProgramEdge, Rate,
-    Shape, Size, SwitchProgram, TinyAccess, Topology, TopologySwitch,
+    Delay, End, Endpoint, Entries, Hold, Host, HostShim, IntRole, KernelUse, Lease, Link, Node, NotAQuantity,
+    ProgramEdge, Rate, Shape, ShimRule, Size, SwitchProgram, TinyAccess, Topology, TopologySwitch,
 };

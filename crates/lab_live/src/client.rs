@@ -2,6 +2,7 @@
 
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -46,6 +47,34 @@ fn exchange(lab: &RunDirectory, request: &LabRequest) -> Result<(Value, BufReade
     reader.get_ref().set_read_timeout(None).map_err(failed_to("wait for the lab"))?;
     let response = LabResponse::read(&String::from_utf8_lossy(&response))?;
     Ok((response, reader))
+}
+
+/// Passes the state of a lab to a function at an interval, `count` times or, if that is 0, until
+/// `stop` is set.
+///
+/// # Errors
+/// Returns an error if the daemon does not respond, and those of the function.
+pub fn watch<E: From<LabError>>(
+    lab: &RunDirectory,
+    (interval, count): (Duration, u64),
+    stop: &AtomicBool,
+    mut on_status: impl FnMut(Value) -> Result<(), E>,
+) -> Result<(), E> {
+    let (mut next, mut left) = (Instant::now(), count);
+    while !stop.load(Ordering::Relaxed) {
+        let wait = next.saturating_duration_since(Instant::now());
+        if !wait.is_zero() {
+            std::thread::sleep(wait.min(PROCESS_CHECK_INTERVAL));
+            continue;
+        }
+        next = Instant::now() + interval;
+        on_status(request(lab, &LabRequest::Status)?)?;
+        left = left.wrapping_sub(1);
+        if left == 0 {
+            break;
+        }
+    }
+    Ok(())
 }
 
 /// Starts a capture of the frames that pass a port of a switch, `s1:2`.

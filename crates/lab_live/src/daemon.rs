@@ -24,6 +24,7 @@ use crate::neighbours::Neighbours;
 use crate::relaunch::ProcessArguments;
 use crate::run_directory::{ProcessTable, RunDirectory};
 use crate::server::{NodeHandle, RequestHandler, SWITCH_TIMEOUT};
+use crate::shim_process::ShimProcess;
 use crate::socket::SocketLimits;
 use crate::switch_process::SwitchProcess;
 use crate::switch_thread::{SwitchCommand, SwitchThread};
@@ -120,11 +121,13 @@ struct LabDaemon<'a, N: ?Sized> {
     processes: Arc<ProcessTable>,
 }
 
-/// The switches of a network, the processes that serve them, and the threads that run or supervise them.
+/// The switches of a network, the processes that serve them, the shims of its hosts, and the threads that run or
+/// supervise them.
 #[derive(Default)]
 struct RunningSwitches {
     switches: Vec<NodeHandle>,
     members: Vec<NodeHandle>,
+    shims: Vec<NodeHandle>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -168,7 +171,11 @@ impl<N: LiveNetwork + ?Sized> LabDaemon<'_, N> {
             running.run(&name, move || member.supervise(&commands))?;
             running.members.push(NodeHandle { name, commands: sender, socket: None, fault: Arc::default() });
         }
-        let result = self.serve(&hosts, &running, start, starter);
+        let result = self.serve(&hosts, &mut running, start, starter);
+        // A shim that ends with its host would be started again.
+        for shim in &running.shims {
+            let _ = shim.commands.send(SwitchCommand::Stop);
+        }
         host_processes::terminate_in_namespaces(&hosts);
         for node in running.switches.iter().chain(&running.members) {
             // It may have ended already.
@@ -241,6 +248,27 @@ impl<N: LiveNetwork + ?Sized> LabDaemon<'_, N> {
             member.wait_until_ready()?;
         }
         Ok(members)
+    }
+
+    /// Starts the shims of hosts, each in a process of its own, and waits until they pass packets.
+    fn start_shims(&self, hosts: &[HostNamespace], running: &mut RunningSwitches) -> Result<(), LabError> {
+        let mut shims = Vec::new();
+        for at in self.topology().shims() {
+            let host = &hosts[at];
+            let (arguments, table) = (Arc::clone(&self.arguments), Arc::clone(&self.processes));
+            let lab = self.settings.name.as_str();
+            let mut shim = ShimProcess::new((lab, &host.name), Arc::clone(&host.namespace), arguments, table);
+            shim.start()?;
+            shims.push((host.name.clone(), shim));
+        }
+        for (name, mut shim) in shims {
+            self.expect_wanted()?;
+            shim.wait_until_ready()?;
+            let (sender, commands) = channel();
+            running.run(&name, move || shim.supervise(&commands))?;
+            running.shims.push(NodeHandle { name, commands: sender, socket: None, fault: Arc::default() });
+        }
+        Ok(())
     }
 
     /// Returns a channel of commands for each switch.
@@ -322,7 +350,7 @@ impl<N: LiveNetwork + ?Sized> LabDaemon<'_, N> {
     fn serve(
         &self,
         hosts: &[HostNamespace],
-        running: &RunningSwitches,
+        running: &mut RunningSwitches,
         start: Instant,
         starter: &mut dyn Write,
     ) -> Result<(), LabError> {
@@ -340,11 +368,13 @@ impl<N: LiveNetwork + ?Sized> LabDaemon<'_, N> {
             written?;
             self.expect_wanted()?;
         }
+        // Commands may have added routes, and no packet of a user must be without its program.
+        self.start_shims(hosts, running)?;
         self.processes.set_ready(descriptors)?;
         write_line(starter, READY)?;
-        let (switches, members) = (running.switches.clone(), running.members.clone());
+        let (switches, members, shims) = (running.switches.clone(), running.members.clone(), running.shims.clone());
         let network = Arc::clone(&self.network);
-        let handler = RequestHandler { network, switches, members, start, switch_timeout: SWITCH_TIMEOUT };
+        let handler = RequestHandler { network, switches, members, shims, start, switch_timeout: SWITCH_TIMEOUT };
         let mut checked = Instant::now();
         let ended = || {
             if self.has_ended() || checked.elapsed() < DIRECTORY_CHECK_INTERVAL {

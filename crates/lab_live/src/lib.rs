@@ -4,7 +4,8 @@
 //!  start ──> daemon: namespaces, links, a thread per switch <── socket ── client: status, crashes, links, captures
 //!              ├ keeps the hosts' namespaces open <── /proc/PID/fd ── exec_in_host
 //!              ├ with `isolate`, a process per switch instead of a thread: switch_main
-//!              ├ a process per store of resilient state, one for their operator, and one per memory server
+//!              ├ a process per store of resilient state, one for their operator, one per memory server, and one for
+//!              │ the shim of each host
 //!              └ is found by its run directory
 //!  traffic ──> a thread per sender and receiver in the hosts' namespaces; reports faults to the daemon
 //! ```
@@ -50,6 +51,7 @@ mod request_error;
 mod run_directory;
 mod semaphore;
 mod server;
+mod shim_process;
 mod socket;
 mod start;
 mod switch_main;
@@ -73,4 +75,4 @@ pub use relaunch::{ProcessArguments, ProcessRole};
 pub use request_error::{ProcessFailure, RequestError};
 pub use run_directory::{RunDirectory, lab_name};
 pub use start::{LabLifetime, StartedLab, obstacle, start};
-pub use switch_main::{DaemonConnection, switch_main};
+pub use switch_main::{DaemonConnection, DaemonReports, switch_main};

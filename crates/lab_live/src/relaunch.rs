@@ -56,6 +56,13 @@ pub enum ProcessRole<'a> {
         /// The memory that it lends.
         memory: Size,
     },
+    /// Runs the shim of a host, in its namespace.
+    Shim {
+        /// Name of the lab.
+        lab: &'a str,
+        /// Name of the host.
+        host: &'a str,
+    },
     /// Calls [`crate::traffic::TrafficProcess::enter`] and plays the scenario.
     Traffic {
         /// Name of the lab.

@@ -192,6 +192,11 @@ impl RunDirectory {
         Self::path(name).join(format!("{node}.log"))
     }
 
+    /// Returns the path of the log of a host's shim. No node has such a name.
+    pub(crate) fn shim_log(name: &str, host: &str) -> PathBuf {
+        Self::log(name, &format!("{host}+shim"))
+    }
+
     /// Returns the directory of the files that the stores of a lab share with its switches. Only this user can enter
     /// it.
     pub fn cluster(name: &str) -> PathBuf {

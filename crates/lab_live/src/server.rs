@@ -16,7 +16,7 @@ use crate::live_network::LiveNetwork;
 use crate::protocol::LabRequest;
 use crate::request_error::RequestError;
 use crate::socket::{self, RequestOutcome};
-use crate::switch_status::{PortStatus, SwitchStatus};
+use crate::switch_status::{PortStatus, ShimStatus, SwitchStatus};
 use crate::switch_thread::{Completion, SwitchCommand};
 
 /// Maximum time in which switches respond.
@@ -65,6 +65,8 @@ pub struct RequestHandler<N: ?Sized> {
     pub switches: Vec<NodeHandle>,
     /// The stores in the order of the topology, followed by their operator, if there is one, and the memory servers.
     pub members: Vec<NodeHandle>,
+    /// The shims of hosts.
+    pub shims: Vec<NodeHandle>,
     /// Start time of the lab.
     pub start: Instant,
     /// Maximum time in which switches respond.
@@ -230,7 +232,26 @@ impl<N: LiveNetwork + ?Sized> RequestHandler<N> {
                 status[kind] = Value::Array(members);
             }
         }
+        let shims = self.shim_statuses(deadline)?;
+        if !shims.is_empty() {
+            status["shims"] = Value::Array(shims);
+        }
         Ok(status)
+    }
+
+    /// Returns the state of the shims of hosts.
+    fn shim_statuses(&self, deadline: Instant) -> Result<Vec<Value>, RequestError> {
+        let responses: Vec<_> = self.shims.iter().map(NodeHandle::ask_status).collect::<Result<_, _>>()?;
+        let shims = self.shims.iter().zip(responses).map(|(shim, response)| {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let status = response.recv_timeout(left).unwrap_or_else(|_| SwitchStatus::silent());
+            let ShimStatus { restarts, report, age_s } = status.shim.unwrap_or_default();
+            json!({
+                "host": shim.name, "failed": status.failed, "suspended": status.is_suspended, "why": status.why,
+                "pid": status.pid, "restarts": restarts, "report": report, "age_s": age_s,
+            })
+        });
+        Ok(shims.collect())
     }
 
     /// Returns the state of the stores and their operator, and of the memory servers.
@@ -319,7 +340,8 @@ mod tests {
         };
         let switches = ["s1", "s2"].map(switch).to_vec();
         let (network, start) = (TestNetwork::new(None), Instant::now());
-        (RequestHandler { network, switches, members: Vec::new(), start, switch_timeout: Duration::ZERO }, receiver)
+        let (members, shims) = (Vec::new(), Vec::new());
+        (RequestHandler { network, switches, members, shims, start, switch_timeout: Duration::ZERO }, receiver)
     }
 
     /// Returns the error of a request.

@@ -13,6 +13,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::time::Instant;
 
 use privileges::KeptAccess;
+use rustix::net::{SendFlags, send};
 use serde_json::Value;
 
 use crate::LabError;
@@ -29,8 +30,28 @@ use crate::socket::{self, RequestOutcome, SocketLimits};
 use crate::switch_thread::{SwitchCommand, SwitchThread};
 use crate::veth_links;
 
-/// The socket to the daemon of a lab, held by the process of a switch, store, operator or memory server.
+/// The socket to the daemon of a lab, held by the process of a switch, store, operator, memory server or shim.
 pub struct DaemonConnection(UnixStream);
+
+/// Reports to the daemon of a lab, which never wait for it.
+pub struct DaemonReports {
+    stream: UnixStream,
+    /// The rest of the last report, for which the socket had no room.
+    pending: Vec<u8>,
+}
+
+impl DaemonReports {
+    /// Sends a report. It is lost if the daemon has not taken the one before.
+    pub fn send(&mut self, report: &Value) {
+        if self.pending.is_empty() {
+            self.pending = format!("{report}\n").into_bytes();
+        }
+        // The thread that watches the socket ends the process when the daemon ends.
+        if let Ok(sent) = send(&self.stream, &self.pending, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
+            self.pending.drain(..sent);
+        }
+    }
+}
 
 impl DaemonConnection {
     /// Takes the socket that the daemon passed as standard output. From now on, the process ends when the daemon does.
@@ -58,6 +79,11 @@ impl DaemonConnection {
     /// Returns an error if the daemon has ended.
     pub fn report_ready(&mut self) -> Result<(), LabError> {
         self.0.write_all(format!("{READY}\n").as_bytes()).map_err(failed_to("reach the daemon"))
+    }
+
+    /// Returns the reports to the daemon of a process that is ready.
+    pub fn into_reports(self) -> DaemonReports {
+        DaemonReports { stream: self.0, pending: Vec::new() }
     }
 }
 

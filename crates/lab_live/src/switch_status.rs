@@ -1,6 +1,7 @@
 //! Defines the state of a switch, as its thread or process reports it.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// The state of a switch.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -17,6 +18,9 @@ pub struct SwitchStatus {
     /// The program in the kernel, if the lab asks for it.
     #[serde(default)]
     pub kernel: Option<KernelStatus>,
+    /// The shim, if it is that of a host.
+    #[serde(default)]
+    pub shim: Option<ShimStatus>,
     /// State of its ports.
     pub ports: Vec<PortStatus>,
     /// Counters that are not zero, by their stable names.
@@ -28,6 +32,17 @@ impl SwitchStatus {
     pub fn silent() -> SwitchStatus {
         SwitchStatus { failed: true, why: Some("it did not respond".to_owned()), ..SwitchStatus::default() }
     }
+}
+
+/// The state of a host's shim.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct ShimStatus {
+    /// Number of times that it was started again.
+    pub restarts: u64,
+    /// The last report; null if there is none yet.
+    pub report: Value,
+    /// Time since then, in seconds.
+    pub age_s: f64,
 }
 
 /// The state of a port.

@@ -495,6 +495,7 @@ impl<N: LiveNetwork + ?Sized> SwitchThread<N> {
             counters.map(|(name, value)| (name.to_owned(), value)).collect::<Vec<_>>()
         });
         SwitchStatus {
+            shim: None,
             failed: self.switch.is_none(),
             is_suspended: false,
             why: self.why.clone(),

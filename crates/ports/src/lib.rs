@@ -53,7 +53,7 @@ pub use error::PortError;
 pub use frame::{Frame, Memory};
 pub use huge::HugeBytes;
 pub use interface::interface_index;
-pub use interposed::{HiddenFrames, InterposedFrames, InterposedPorts, RouteCounts};
+pub use interposed::{HiddenFrames, InterposedFrames, InterposedPorts, RouteCounts, RouteFollower};
 pub use kernel_program::{KernelProgram, KernelRegion, ProgramRejected, RedirectMap, kernel_time_ns};
 pub use pcap::PcapPort;
 pub use port::{DropReason, Port, PortStats, Received, Sent};

@@ -5,8 +5,9 @@
 //! ```
 //!
 //! [`restrict_thread`] leaves the calling thread without capabilities, sets `no_new_privs`, and lets Landlock restrict
-//! files to those of a [`KeptAccess`]. [`restrict_program_loader`] does the same for the one thread that keeps
-//! capabilities, to load programs into the kernel. No other crate changes privileges.
+//! files to those of a [`KeptAccess`]. [`restrict_program_loader`] and [`restrict_route_follower`] do the same for the
+//! threads that keep capabilities, to load programs into the kernel and to change routes. No other crate changes
+//! privileges.
 //!
 //! Invariants:
 //! - Linux keeps privileges per thread. A thread that was started before keeps its own, so the call comes before any
@@ -128,18 +129,31 @@ pub fn restrict_idle_thread() {
     let _ = restrict_thread(&KeptAccess::default());
 }
 
+/// Restricts the calling thread to what changing routes and neighbours needs: CAP_NET_ADMIN, and no files.
+///
+/// # Errors
+/// If the kernel refuses.
+pub fn restrict_route_follower() -> Result<(), PrivilegeError> {
+    restrict_to(CapabilitySet::NET_ADMIN, &KeptAccess::default())
+}
+
 /// Restricts the calling thread to what loading programs into the kernel needs: CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON
 /// as far as it has them, and the kernel's type information.
 ///
 /// # Errors
 /// If the kernel refuses.
 pub fn restrict_program_loader() -> Result<(), PrivilegeError> {
-    let refused = |error: Errno| PrivilegeError::Refused(error.into());
     let needed = CapabilitySet::BPF | CapabilitySet::NET_ADMIN | CapabilitySet::PERFMON;
+    restrict_to(needed, &KeptAccess::default().reading("/sys/kernel/btf"))
+}
+
+/// Restricts the calling thread to those of the capabilities that it has, and to files.
+fn restrict_to(needed: CapabilitySet, files: &KeptAccess) -> Result<(), PrivilegeError> {
+    let refused = |error: Errno| PrivilegeError::Refused(error.into());
     let kept = thread::capabilities(None).map_err(refused)?.permitted & needed;
     clear_bounding_set().map_err(refused)?;
     thread::set_no_new_privs(true).map_err(refused)?;
-    files::restrict(&KeptAccess::default().reading("/sys/kernel/btf")).map_err(PrivilegeError::Refused)?;
+    files::restrict(files).map_err(PrivilegeError::Refused)?;
     let sets = CapabilitySets { effective: kept, permitted: kept, inheritable: CapabilitySet::empty() };
     thread::set_capabilities(None, sets).map_err(refused)
 }

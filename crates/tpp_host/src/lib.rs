@@ -11,6 +11,7 @@ mod executor;
 mod queue;
 mod relay;
 mod report;
+mod routes_thread;
 
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, ErrorKind};
@@ -25,8 +26,9 @@ use wire::tpp::UDP_PORT;
 
 pub use executor::{ExecutorSockets, MAX_ADDRESSES};
 pub use queue::{ProgramQueue, QueueEnd};
-pub use relay::{RelayCounts, ShimRelay};
+pub use relay::{ProgramReceiver, RelayCounts, ShimRelay};
 pub use report::ReportSocket;
+pub use routes_thread::RoutesThread;
 
 /// Maximum time of a wait for a datagram.
 const LONGEST_WAIT: Duration = Duration::from_millis(100);

@@ -13,8 +13,31 @@ use crate::LONGEST_WAIT;
 /// Maximum number of frames of a direction that are passed before those of the other one.
 const BATCH: usize = 64;
 
+/// Minimum length of a period. While no frame arrives, it is longer by up to [`LONGEST_WAIT`].
+const PERIOD: Duration = Duration::from_millis(500);
+
 /// Time between two tests of the wire's link. A link that is missing in both is lost.
 const LINK_TEST: Duration = Duration::from_secs(1);
+
+/// Receives what a [`ShimRelay`] collects. Packets wait for it, so nothing in it may wait.
+pub trait ProgramReceiver {
+    /// Receives a program.
+    fn collect(&mut self, program: CollectedProgram);
+
+    /// Ends a period of this length.
+    fn end_period(&mut self, length: Duration, shim: &Shim);
+}
+
+/// A receiver without periods.
+struct WithoutPeriods<F>(F);
+
+impl<F: FnMut(CollectedProgram)> ProgramReceiver for WithoutPeriods<F> {
+    fn collect(&mut self, program: CollectedProgram) {
+        (self.0)(program);
+    }
+
+    fn end_period(&mut self, _: Duration, _: &Shim) {}
+}
 
 /// Counts of a [`ShimRelay`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -63,10 +86,18 @@ impl ShimRelay {
     /// # Errors
     /// If a port can no longer be used, or the wire has had no link for a second: the routes to the host's port must
     /// not outlive those of the wire, which the system may withdraw.
-    pub fn run(&mut self, stop: &AtomicBool, mut collect: impl FnMut(CollectedProgram)) -> Result<(), PortError> {
+    pub fn run(&mut self, stop: &AtomicBool, collect: impl FnMut(CollectedProgram)) -> Result<(), PortError> {
+        self.run_in_periods(stop, &mut WithoutPeriods(collect))
+    }
+
+    /// Does the same as [`ShimRelay::run`], and ends a period of the receiver every 500 ms.
+    ///
+    /// # Errors
+    /// Those of [`ShimRelay::run`].
+    pub fn run_in_periods(&mut self, stop: &AtomicBool, receiver: &mut impl ProgramReceiver) -> Result<(), PortError> {
         let descriptors: Vec<RawFd> = [&self.host, &self.wire].iter().filter_map(|port| port.poll_fd()).collect();
         let mut batch = Vec::new();
-        let (mut tested, mut had_link) = (Instant::now(), true);
+        let (mut tested, mut had_link, mut period) = (Instant::now(), true, Instant::now());
         while !stop.load(Ordering::Relaxed) {
             if tested.elapsed() >= LINK_TEST {
                 let has_link = self.wire.has_link();
@@ -75,6 +106,12 @@ impl ShimRelay {
                 }
                 (tested, had_link) = (Instant::now(), has_link);
             }
+            let elapsed = period.elapsed();
+            if elapsed >= PERIOD {
+                receiver.end_period(elapsed, &self.shim);
+                period += elapsed;
+            }
+            let mut collect = |program| receiver.collect(program);
             let count = self.pass_sent(&mut batch)? + self.pass_received(&mut batch, &mut collect)?;
             if count > 0 {
                 continue;

@@ -5,6 +5,7 @@
 mod check;
 pub(crate) mod document;
 pub(crate) mod field;
+mod shim;
 mod toml;
 mod tutorial;
 
@@ -50,6 +51,7 @@ pub fn read_partly(file: FileId, text: &str, max_port: u32, diagnostics: &mut Di
         Format::Tutorial => tutorial::read(file, text, max_port, diagnostics),
     };
     check(&topology, diagnostics);
+    shim::check(&topology, diagnostics);
     if topology.hosts.is_empty() && topology.switches.is_empty() && diagnostics.error_count() == errors_before {
         let message = "the topology has no hosts and no switches";
         let remedy = match Format::of(text) {

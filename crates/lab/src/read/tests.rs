@@ -334,6 +334,71 @@ fn executions_of_tiny_packet_programs_are_limited_as_the_file_says() {
 }
 
 #[test]
+fn hosts_have_the_rules_of_their_shims() {
+    let with = |defaults: &str, host: &str| {
+        let text = GOOD.replacen("[defaults]", &format!("[defaults]\ntpp = \"read\"\n{defaults}"), 1);
+        text.replacen("[hosts.h2]", &format!("[hosts.h2]\n{host}"), 1)
+    };
+    let all = "shim = { insert = [\"a.tpp to 10.0.0.0/8 tcp\", \"b.tpp one-in 9\"], policy = \"policy\" }";
+    let own = "shim = { insert = \"c.tpp\" }";
+    let rules = |topology: &Topology, host: usize| -> Vec<String> {
+        topology.hosts[host].shim.insert.iter().map(|rule| rule.text.clone()).collect()
+    };
+    let topology = read(&with(all, own)).0.expect("it is good");
+    for topology in [read(&crate::emit(&topology)).0.expect("it is good"), topology] {
+        assert_eq!(rules(&topology, 0), ["a.tpp to 10.0.0.0/8 tcp", "b.tpp one-in 9"]);
+        assert_eq!(rules(&topology, 1), ["c.tpp"]);
+        assert_eq!(topology.hosts[0].shim.insert[1].rule.one_in, 9);
+        let policy = |host: usize| topology.hosts[host].shim.policy.as_ref().map(|(name, _)| name.as_str());
+        assert_eq!((policy(0), policy(1)), (Some("policy"), None));
+        assert_eq!(topology.shims(), [0, 1]);
+    }
+    // One host that inserts is enough for all to need a shim, but for those that must have none.
+    assert_eq!(read(&with("", own)).0.expect("it is good").shims(), [0, 1]);
+    assert_eq!(read(&with(all, "shim = false")).0.expect("it is good").shims(), [0]);
+    assert_eq!(rules(&read(&with(all, "shim = true")).0.expect("it is good"), 1).len(), 2);
+    assert!(read(&with("", "shim = {}")).0.expect("it is good").shims().is_empty());
+    for (defaults, host, message) in [
+        ("", "shim = { insert = 3 }", "`insert` must be a list of rules: [\"queues.tpp to 10.0.0.0/8 tcp\"]"),
+        ("", "shim = { insert = [\"a.tpp\", 3] }", "`insert` must be a list of rules"),
+        ("", "shim = { insert = [\"a.tpp dport 80\"] }", "`dport` is no condition: expected from, to, tcp"),
+        ("", "shim = { collect = [] }", "`collect`"),
+        ("", "shim = { policy = 3 }", "`policy` must be a string"),
+        ("shim = false", "", "`shim = false` is for single hosts"),
+    ] {
+        let (_, findings) = read(&with(defaults, host));
+        assert!(findings.contains(message), "{defaults} {host}: {findings}");
+    }
+    let (_, findings) = read(&with(all, own).replacen("tpp = \"read\"", "", 1));
+    assert_eq!(findings.matches("`insert` has no effect without tpp = \"read\"").count(), 2, "{findings}");
+}
+
+#[test]
+fn rules_that_send_programs_to_hosts_without_shim_are_warned_of() {
+    let with = |rule: &str, switch: &str| {
+        let text = GOOD.replacen(
+            "[defaults]",
+            &format!("[defaults]\ntpp = \"read\"\nshim = {{ insert = \"a.tpp {rule}\" }}"),
+            1,
+        );
+        let text = text.replacen("[hosts.h2]", "[hosts.h2]\nshim = false", 1);
+        text.replacen("[switches.s1]", &format!("[switches.s1]\n{switch}"), 1)
+    };
+    let message = "`h2` has no shim, and drops packets with the program of this rule";
+    for (rule, switch, is_warned) in [
+        ("", "", true),
+        ("to 10.0.0.0/8", "", true),
+        ("to 192.168.0.0/16", "", false),
+        ("", "tpp_strip = [2]", false),
+        ("", "tpp_strip = [1]", true),
+    ] {
+        let (topology, findings) = read(&with(rule, switch));
+        assert!(topology.is_some(), "{findings}");
+        assert_eq!(findings.contains(message), is_warned, "{rule} {switch}: {findings}");
+    }
+}
+
+#[test]
 fn ports_at_the_edge_and_hosts_without_a_shim_are_those_of_the_file() {
     let with = |host: &str, switch: &str| {
         let text = GOOD.replacen("[defaults]", "[defaults]\ntpp = \"read\"", 1);

@@ -19,7 +19,8 @@
 //! gateway = "10.0.1.254"
 //! neighbours = { "10.0.1.254" = "02:00:00:00:01:fe" }
 //! commands = ["sysctl -q -w net.ipv6.conf.all.disable_ipv6=1"]
-//! shim = false                      # simulated: has no shim for tiny packet programs
+//! shim = false                      # has no shim for tiny packet programs; or its rules, live only:
+//!                                   # { insert = ["queues.tpp to 10.0.0.0/8 tcp"], policy = "policy" }
 //!
 //! [hosts.m1]                        # a memory server for the @elastic tables of the switch at its link
 //! ip = "10.9.0.1/24"
@@ -56,10 +57,11 @@ use diagnostics::{Diagnostic, Diagnostics, FileId, Span, names};
 use toml::de::{DeTable, DeValue};
 
 use super::document::{self, Reader};
+use super::shim::ShimValue;
 use super::{default_mac, field};
 use crate::topology::{
-    Delay, End, Endpoint, Entries, Hold, Host, IntRole, KernelUse, Lease, Link, Node, ProgramEdge, Rate, Shape, Size,
-    SwitchProgram, TinyAccess, Topology, TopologySwitch,
+    Delay, End, Endpoint, Entries, Hold, Host, HostShim, IntRole, KernelUse, Lease, Link, Node, ProgramEdge, Rate,
+    Shape, Size, SwitchProgram, TinyAccess, Topology, TopologySwitch,
 };
 
 /// The name of the built-in router in a file.
@@ -72,7 +74,7 @@ const SHORTEST_PATHS: &str = "shortest-paths";
 pub const UNLIMITED: &str = "unlimited";
 
 /// The settings that enable tiny packet programs.
-const TPP_ON: &str = "tpp = \"read\", \"write\" or \"write-registers\"";
+pub(super) const TPP_ON: &str = "tpp = \"read\", \"write\" or \"write-registers\"";
 
 /// Maximum number of stores of a chain.
 const MAX_STORES: usize = 5;
@@ -89,7 +91,7 @@ const MAX_SHARDS: u32 = 8;
 /// Length of the chain with an operator, if the file gives none and there are that many stores.
 const CHAIN_LENGTH: usize = 3;
 
-const DEFAULT_KEYS: [&str; 12] = [
+const DEFAULT_KEYS: [&str; 13] = [
     "program",
     "entries",
     "p4runtime",
@@ -102,6 +104,7 @@ const DEFAULT_KEYS: [&str; 12] = [
     "tpp_limit",
     "int",
     "memory_rate",
+    "shim",
 ];
 
 const LINK_KEYS: [&str; 9] =
@@ -118,7 +121,7 @@ pub fn read(file: FileId, text: &str, max_port: u32, diagnostics: &mut Diagnosti
     (topology.lease, topology.shards) = (defaults.lease, defaults.shards);
     (topology.hold, topology.tpp, topology.tpp_limit) = (defaults.hold, defaults.tpp, defaults.tpp_limit);
     topology.int = defaults.int;
-    reader.hosts(top, &mut topology);
+    reader.hosts(top, &defaults, &mut topology);
     reader.memory_rate(top, &mut topology);
     reader.stores(top, &mut topology);
     reader.operator(top, &mut topology);
@@ -139,6 +142,7 @@ struct Defaults {
     tpp: TinyAccess,
     tpp_limit: Option<u32>,
     int: IntRole,
+    shim: HostShim,
 }
 
 impl Reader<'_> {
@@ -155,6 +159,7 @@ impl Reader<'_> {
             tpp: TinyAccess::default(),
             tpp_limit: None,
             int: IntRole::default(),
+            shim: HostShim::default(),
         };
         if let Some(table) = self.table(top, "defaults") {
             self.known(table, "`defaults`", &DEFAULT_KEYS);
@@ -175,6 +180,14 @@ impl Reader<'_> {
                 self.wrong(span, format!("`tpp_limit` has no effect without {TPP_ON}"));
             }
             defaults.int = self.word(table, "int", &IntRole::WORDS).unwrap_or(defaults.int);
+            match self.shim(table, defaults.tpp) {
+                Some(ShimValue::Own(shim)) => defaults.shim = shim,
+                Some(ShimValue::None) => {
+                    let span = self.get(table, "shim").map_or(Span::new(self.file, 0, 0), |(_, span)| span);
+                    self.wrong(span, "`shim = false` is for single hosts");
+                }
+                Some(ShimValue::Default) | None => {}
+            }
             if let Some(link) = self.table(table, "link") {
                 self.known(link, "a link", &LINK_KEYS);
                 defaults.shape = self.shape(link, defaults.shape);
@@ -202,7 +215,7 @@ impl Reader<'_> {
         found
     }
 
-    fn hosts(&mut self, top: &DeTable<'_>, topology: &mut Topology) {
+    fn hosts(&mut self, top: &DeTable<'_>, defaults: &Defaults, topology: &mut Topology) {
         for (name, span, table) in self.named(top, "hosts") {
             self.known(table, "a host", &["ip", "mac", "gateway", "neighbours", "commands", "shim", "memory"]);
             let address = self.text(table, "ip").and_then(|(text, span)| {
@@ -216,8 +229,14 @@ impl Reader<'_> {
             let gateway = self.text(table, "gateway").and_then(|(text, span)| self.address(text, span));
             let neighbours = self.neighbours(table);
             let commands = self.commands(table);
-            let lacks_shim = self.boolean(table, "shim") == Some(false);
             let memory = self.memory(table);
+            let (lacks_shim, shim) = match self.shim(table, defaults.tpp) {
+                Some(ShimValue::None) => (true, HostShim::default()),
+                Some(ShimValue::Own(shim)) => (false, shim),
+                // A memory server has no packets of its own.
+                Some(ShimValue::Default) | None if memory.is_some() => (false, HostShim::default()),
+                Some(ShimValue::Default) | None => (false, defaults.shim.clone()),
+            };
             if memory.is_some() && address.is_none() {
                 self.wrong(span, format!("`{name}` lends memory, so it needs an address: write ip = \"10.9.0.1/24\""));
             }
@@ -231,6 +250,7 @@ impl Reader<'_> {
                 neighbours,
                 commands,
                 lacks_shim,
+                shim,
                 memory,
                 is_store,
                 is_durable,
@@ -510,6 +530,6 @@ impl Reader<'_> {
 fn store(name: &str, at: usize, is_durable: bool, span: Span) -> Host {
     let (name, mac, is_store) = (name.to_owned(), default_mac(at), true);
     let (address, gateway, neighbours, commands) = (None, None, Vec::new(), Vec::new());
-    let (lacks_shim, memory) = (false, None);
-    Host { name, address, mac, gateway, neighbours, commands, lacks_shim, memory, is_store, is_durable, span }
+    let (lacks_shim, shim, memory) = (false, HostShim::default(), None);
+    Host { name, address, mac, gateway, neighbours, commands, lacks_shim, shim, memory, is_store, is_durable, span }
 }

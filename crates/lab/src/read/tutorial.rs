@@ -15,7 +15,8 @@ use jsonc_parser::common::Ranged;
 
 use super::{default_mac, field};
 use crate::topology::{
-    Delay, End, Entries, Host, KernelUse, Link, Node, ProgramEdge, Rate, Shape, SwitchProgram, Topology, TopologySwitch,
+    Delay, End, Entries, Host, HostShim, KernelUse, Link, Node, ProgramEdge, Rate, Shape, SwitchProgram, Topology,
+    TopologySwitch,
 };
 
 /// The extensions of JSON that the P4 tutorials' files may use: comments and trailing commas.
@@ -140,6 +141,7 @@ impl Reader<'_> {
             neighbours,
             commands,
             lacks_shim: false,
+            shim: HostShim::default(),
             memory: None,
             is_store: false,
             is_durable: false,

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
 
 use diagnostics::Span;
+use tpp::shim::InsertionRule;
 use wire::ethernet::Address;
 
 pub use quantity::{Delay, NotAQuantity, Rate, Size};
@@ -139,9 +140,10 @@ pub struct Host {
     pub neighbours: Vec<(Ipv4Addr, Address)>,
     /// Shell commands that it runs when it starts; live only.
     pub commands: Vec<String>,
-    /// Whether it has no shim, which takes tiny packet programs out of packets; simulations only. In a live lab, a host
-    /// has one if `triplane tpp shim` runs there.
+    /// Whether it has no shim, which takes tiny packet programs out of packets.
     pub lacks_shim: bool,
+    /// The rules of its shim; live only.
+    pub shim: HostShim,
     /// Memory that it lends to the switch at its link, in bytes; such a host has no traffic of its own.
     pub memory: Option<Size>,
     /// Whether it is a store of resilient state, or their operator, which have no address and no traffic of their own.
@@ -149,6 +151,26 @@ pub struct Host {
     /// Whether it is a store that keeps its rows on disk; live only.
     pub is_durable: bool,
     /// Location of its name in the file.
+    pub span: Span,
+}
+
+/// The rules of a host's shim for tiny packet programs.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct HostShim {
+    /// Rules that insert programs into packets of the host, in the order of the file.
+    pub insert: Vec<ShimRule>,
+    /// File with the policy that its programs comply with, and the location of its name.
+    pub policy: Option<(String, Span)>,
+}
+
+/// A rule of a host's shim.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ShimRule {
+    /// The rule as it is in the file.
+    pub text: String,
+    /// The rule. Its file is relative to that of the topology.
+    pub rule: InsertionRule,
+    /// Its location in the file.
     pub span: Span,
 }
 
@@ -319,6 +341,20 @@ impl Topology {
     /// Returns the hosts with traffic of their own, by their indices.
     pub fn traffic_hosts(&self) -> Vec<usize> {
         (0..self.hosts.len()).filter(|host| self.has_traffic(*host)).collect()
+    }
+
+    /// Returns the hosts at which shims run in a live lab, by their indices: if any host inserts programs, all others
+    /// take them out.
+    pub fn shims(&self) -> Vec<usize> {
+        if self.hosts.iter().all(|host| host.shim.insert.is_empty()) {
+            return Vec::new();
+        }
+        let mut hosts = self.traffic_hosts();
+        hosts.retain(|at| {
+            let host = &self.hosts[*at];
+            !host.lacks_shim && host.address.is_some() && self.uplink(*at).is_some()
+        });
+        hosts
     }
 
     /// Returns the memory servers at the links of a switch, with its ports, in the order of the ports.

@@ -9,7 +9,8 @@
 //!
 //! The addresses stay at the wire's interface. The TAP device has its Ethernet address, and a copy of each of its IPv4
 //! routes in the main table, before the original. So the stack sends through the device while it exists, and receives
-//! what the program writes to it, as Linux accepts packets to its addresses on every interface.
+//! what the program writes to it, as Linux accepts packets to its addresses on every interface. [`RouteFollower`] keeps
+//! the copies equal to the originals.
 //!
 //! Both interfaces resolve addresses: packets of routes that are not copied leave the wire's interface as before. So
 //! both receive ARP, and one of them answers requests ([`neighbours`]).
@@ -18,6 +19,7 @@
 //! its routes and lets the interface deliver again: connections go on without the program. Frames of other types (IPv6,
 //! VLAN tags) never leave the interface.
 
+mod follower;
 mod frames;
 mod neighbours;
 mod routes;
@@ -32,6 +34,7 @@ use crate::bpf::{self, code, instruction};
 use crate::interface::Interface;
 use crate::{AfPacketPort, PortError, TapPort, tap};
 
+pub use follower::RouteFollower;
 pub use frames::InterposedFrames;
 pub use routes::RouteCounts;
 
@@ -56,6 +59,8 @@ pub struct InterposedPorts {
     pub mtu: usize,
     /// Routes of the interface.
     pub routes: RouteCounts,
+    /// Follows their changes.
+    pub follower: RouteFollower,
     /// Hides the frames of the interface from the stack.
     pub hidden: HiddenFrames,
 }
@@ -97,8 +102,9 @@ impl InterposedPorts {
         })?;
         let hidden = hide(index).map_err(failed("hiding frames from the stack (Linux 6.6)"))?;
         let device = Interface::new(socket.as_fd(), device).index().map_err(failed("looking up the TAP device"))?;
-        let routes = routes::copy(index, device, mtu).map_err(failed("copying the routes"))?;
-        Ok(InterposedPorts { host, wire: port, frames: InterposedFrames::new(mac), mtu, routes, hidden })
+        let (follower, routes) =
+            RouteFollower::start(index, device, mtu).map_err(failed("copying the routes and neighbours"))?;
+        Ok(InterposedPorts { host, wire: port, frames: InterposedFrames::new(mac), mtu, routes, follower, hidden })
     }
 }
 

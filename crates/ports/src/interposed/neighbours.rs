@@ -4,12 +4,15 @@
 //! answers, unless the kernel's settings for multihomed hosts forbid it: the routes lead to the device, and some
 //! settings compare the route to the requester with the interface of the request.
 
+use std::collections::BTreeMap;
 use std::ffi::c_int;
 use std::io;
 
 use crate::PortError;
 use crate::namespace::netlink::{NetlinkRequest, attributes, dump};
 
+/// Size of struct ndmsg in bytes.
+const NDMSG: usize = 12;
 /// Size of struct ifinfomsg in bytes.
 const IFINFOMSG: usize = 16;
 /// The address for interfaces that have none (RFC 7600, section 4.8).
@@ -98,6 +101,53 @@ fn add_dummy_address(index: c_int) -> io::Result<()> {
     request.attribute(libc::IFA_LOCAL, &DUMMY_ADDRESS).attribute(libc::IFA_ADDRESS, &DUMMY_ADDRESS).send()
 }
 
+/// A permanent neighbour of an interface: the head of its entry, its address and its Ethernet address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Neighbour {
+    head: [u8; NDMSG],
+    address: Vec<u8>,
+    mac: Vec<u8>,
+}
+
+impl Neighbour {
+    /// Parses an entry; `None` if it is not a permanent one of the interface. The kernel resolves others again.
+    fn parse(entry: &[u8], interface: c_int) -> Option<Neighbour> {
+        let (head, rest) = entry.split_first_chunk::<NDMSG>()?;
+        let is_permanent = u16::from_ne_bytes([head[8], head[9]]) & libc::NUD_PERMANENT != 0;
+        if head[4..8] != interface.to_ne_bytes() || !is_permanent {
+            return None;
+        }
+        let value = |kind: u16| attributes(rest).find(|(found, _)| *found == kind).map(|(_, value)| value.to_vec());
+        Some(Neighbour { head: *head, address: value(libc::NDA_DST)?, mac: value(libc::NDA_LLADDR)? })
+    }
+
+    /// Returns the request that adds the neighbour to another interface, or changes the one there.
+    pub(super) fn add_to(&self, interface: c_int) -> NetlinkRequest {
+        let flags = (libc::NLM_F_CREATE | libc::NLM_F_REPLACE) as u16;
+        self.request(libc::RTM_NEWNEIGH, flags, interface).attribute(libc::NDA_LLADDR, &self.mac)
+    }
+
+    /// Returns the request that removes the neighbour from another interface.
+    pub(super) fn remove_from(&self, interface: c_int) -> NetlinkRequest {
+        self.request(libc::RTM_DELNEIGH, 0, interface)
+    }
+
+    fn request(&self, kind: u16, flags: u16, interface: c_int) -> NetlinkRequest {
+        let mut head = self.head;
+        head[4..8].copy_from_slice(&interface.to_ne_bytes());
+        NetlinkRequest::new(kind, flags, &head).attribute(libc::NDA_DST, &self.address)
+    }
+}
+
+/// Returns the permanent IPv4 neighbours of an interface, by address.
+pub(super) fn permanent(interface: c_int) -> io::Result<BTreeMap<Vec<u8>, Neighbour>> {
+    let mut body = [0; NDMSG];
+    body[0] = libc::AF_INET as u8;
+    let entries = dump(libc::RTM_GETNEIGH, &body)?;
+    let found = entries.iter().filter_map(|entry| Neighbour::parse(entry, interface));
+    Ok(found.map(|neighbour| (neighbour.address.clone(), neighbour)).collect())
+}
+
 /// Returns the alias of a device in front of an interface.
 fn mark(wire: &str) -> String {
     format!("between {wire} and the stack")
@@ -143,6 +193,29 @@ mod tests {
         ] {
             assert_eq!(wire.responder(device), expected, "{wire:?} {device:?}");
         }
+    }
+
+    #[test]
+    fn only_permanent_neighbours_of_the_interface_are_copied() {
+        let attribute = |kind: u16, value: &[u8]| {
+            let mut bytes = [&(value.len() as u16 + 4).to_ne_bytes()[..], &kind.to_ne_bytes(), value].concat();
+            bytes.resize(bytes.len().next_multiple_of(4), 0);
+            bytes
+        };
+        let neighbour = |interface: c_int, state: u16| {
+            let head = [&[libc::AF_INET as u8, 0, 0, 0][..], &interface.to_ne_bytes(), &state.to_ne_bytes(), &[0, 1]];
+            let address = attribute(libc::NDA_DST, &[10, 0, 1, 254]);
+            [head.concat(), address, attribute(libc::NDA_LLADDR, &[2, 0, 0, 0, 1, 254])].concat()
+        };
+        let permanent = neighbour(7, libc::NUD_PERMANENT);
+        let copied = Neighbour::parse(&permanent, 7).expect("it is permanent");
+        let copy = neighbour(9, libc::NUD_PERMANENT);
+        assert_eq!(copied.add_to(9).body(), copy);
+        // The request that removes it has no Ethernet address.
+        assert_eq!(copied.remove_from(9).body(), &copy[..copy.len() - 12]);
+        assert_eq!(Neighbour::parse(&neighbour(7, libc::NUD_REACHABLE), 7), None);
+        assert_eq!(Neighbour::parse(&neighbour(8, libc::NUD_PERMANENT), 7), None);
+        (0..permanent.len() - 2).for_each(|len| assert_eq!(Neighbour::parse(&permanent[..len], 7), None));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Copies the IPv4 routes of an interface to the TAP device.
 
+use std::collections::BTreeMap;
 use std::ffi::c_int;
 use std::io;
 
@@ -12,7 +13,7 @@ const NEXT_HOP: usize = 8;
 /// The flag of a route whose gateway need not be in one of the host's networks (`RTNH_F_ONLINK`).
 const ON_LINK: u32 = 4;
 /// Attributes that copies have. `RTA_OIF` and `RTA_METRICS` change.
-const KEPT: [u16; 4] = [libc::RTA_DST, libc::RTA_GATEWAY, libc::RTA_PREFSRC, libc::RTA_PRIORITY];
+const KEPT: [u16; 5] = [libc::RTA_DST, libc::RTA_GATEWAY, libc::RTA_PREFSRC, libc::RTA_PRIORITY, libc::RTA_METRICS];
 /// Attributes of routes that are not copied: a gateway of another family, which IPv6 resolves, so not at the device,
 /// and an encapsulation (MPLS, segment routing), which changes the type or the length of packets.
 const NOT_COPIED: [u16; 3] = [RTA_VIA, RTA_ENCAP_TYPE, RTA_ENCAP];
@@ -39,32 +40,101 @@ enum RouteCopy {
     None,
     /// It stays at the interface.
     Left,
-    /// The request for a copy, and whether the route has a gateway.
-    Copied(bool, NetlinkRequest),
+    /// Its copy.
+    Copied(CopiedRoute),
 }
 
-/// Copies the IPv4 unicast routes of the main table from one interface to another, before the originals. `mtu` is that
-/// of the other interface, in bytes.
-pub(super) fn copy(from: c_int, to: c_int, mtu: usize) -> io::Result<RouteCounts> {
+/// A copy of a route: the head of the kernel's message, and the attributes without the interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct CopiedRoute {
+    head: [u8; RTMSG],
+    attributes: Vec<(u16, Vec<u8>)>,
+}
+
+impl CopiedRoute {
+    /// Returns the part that decides on the order of routes: prefix, type of service and priority. Of routes that have
+    /// it in common the kernel uses the first.
+    fn key(&self) -> RouteKey {
+        let value =
+            |kind: u16| self.attributes.iter().find(|(found, _)| *found == kind).map(|(_, value)| value.clone());
+        ([self.head[1], self.head[3]], value(libc::RTA_DST), value(libc::RTA_PRIORITY))
+    }
+
+    fn has_gateway(&self) -> bool {
+        self.attributes.iter().any(|(kind, _)| *kind == libc::RTA_GATEWAY)
+    }
+
+    /// Returns the request that adds the route to an interface. It lacks `NLM_F_EXCL` and `NLM_F_APPEND`, so the copy
+    /// comes before the original.
+    fn add_to(&self, interface: c_int) -> NetlinkRequest {
+        self.request(libc::RTM_NEWROUTE, libc::NLM_F_CREATE as u16, interface)
+    }
+
+    /// Returns the request that removes the route from an interface.
+    fn remove_from(&self, interface: c_int) -> NetlinkRequest {
+        self.request(libc::RTM_DELROUTE, 0, interface)
+    }
+
+    fn request(&self, kind: u16, flags: u16, interface: c_int) -> NetlinkRequest {
+        let request = NetlinkRequest::new(kind, flags, &self.head);
+        let request = self.attributes.iter().fold(request, |request, (kind, value)| request.attribute(*kind, value));
+        request.attribute(libc::RTA_OIF, &interface.to_ne_bytes())
+    }
+}
+
+/// Prefix length and type of service, prefix and priority.
+type RouteKey = ([u8; 2], Option<Vec<u8>>, Option<Vec<u8>>);
+
+/// Makes the routes of `device` copies of the IPv4 unicast routes of `wire` in the main table, before the originals.
+/// `mtu` is that of the device, in bytes.
+pub(super) fn update(wire: c_int, device: c_int, mtu: usize) -> io::Result<RouteCounts> {
     let mut body = [0; RTMSG];
     body[0] = libc::AF_INET as u8;
-    let (mut counts, mut copies) = (RouteCounts::default(), Vec::new());
-    for route in dump(libc::RTM_GETROUTE, &body)? {
-        match copy_of(&route, from, to, mtu) {
-            RouteCopy::None => {}
-            RouteCopy::Left => counts.left += 1,
-            RouteCopy::Copied(has_gateway, request) => copies.push((has_gateway, request)),
-        }
-    }
-    // A gateway must be reachable when its route is added.
-    copies.sort_by_key(|(has_gateway, _)| *has_gateway);
-    counts.copied = copies.len();
-    copies.into_iter().try_for_each(|(_, request)| request.send())?;
+    let routes = dump(libc::RTM_GETROUTE, &body)?;
+    let (requests, counts) = changes(&routes, wire, device, mtu);
+    requests.into_iter().try_for_each(|request| request.send())?;
     Ok(counts)
 }
 
-/// Decides on a route. The request lacks `NLM_F_EXCL` and `NLM_F_APPEND`, so the copy comes before the original.
-fn copy_of(route: &[u8], from: c_int, to: c_int, mtu: usize) -> RouteCopy {
+/// Returns the requests that make the routes of the device copies of those of the wire. The routes are in the order in
+/// which the kernel uses them.
+fn changes(routes: &[Vec<u8>], wire: c_int, device: c_int, mtu: usize) -> (Vec<NetlinkRequest>, RouteCounts) {
+    let mut counts = RouteCounts::default();
+    // By key: the routes of both interfaces in their order, each with whether it is one of the device.
+    let mut by_key: BTreeMap<RouteKey, Vec<(bool, CopiedRoute)>> = BTreeMap::new();
+    for route in routes {
+        match copy_of(route, wire, mtu) {
+            RouteCopy::None => {
+                if let RouteCopy::Copied(copy) = copy_of(route, device, mtu) {
+                    by_key.entry(copy.key()).or_default().push((true, copy));
+                }
+            }
+            RouteCopy::Left => counts.left += 1,
+            RouteCopy::Copied(copy) => {
+                counts.copied += 1;
+                by_key.entry(copy.key()).or_default().push((false, copy));
+            }
+        }
+    }
+    let (mut removed, mut added) = (Vec::new(), Vec::new());
+    for routes in by_key.into_values() {
+        let of = |is_device: bool| routes.iter().filter(move |route| route.0 == is_device).map(|route| &route.1);
+        let is_first = routes.iter().skip_while(|route| route.0).all(|route| !route.0);
+        if is_first && of(true).eq(of(false)) {
+            continue;
+        }
+        removed.extend(of(true).map(|copy| copy.remove_from(device)));
+        // Each one comes before those that were added earlier.
+        added.extend(of(false).cloned().collect::<Vec<_>>().into_iter().rev());
+    }
+    // A gateway must be reachable when its route is added.
+    added.sort_by_key(CopiedRoute::has_gateway);
+    removed.extend(added.iter().map(|copy| copy.add_to(device)));
+    (removed, counts)
+}
+
+/// Decides on a route of the interface `from`.
+fn copy_of(route: &[u8], from: c_int, mtu: usize) -> RouteCopy {
     let Some((head, rest)) = route.split_first_chunk::<RTMSG>() else { return RouteCopy::None };
     if head[7] != libc::RTN_UNICAST || !uses(rest, from) {
         return RouteCopy::None;
@@ -77,14 +147,11 @@ fn copy_of(route: &[u8], from: c_int, to: c_int, mtu: usize) -> RouteCopy {
     let flags = u32::from_ne_bytes([head[8], head[9], head[10], head[11]]) & ON_LINK;
     let mut head = *head;
     head[8..].copy_from_slice(&flags.to_ne_bytes());
-    let request = NetlinkRequest::new(libc::RTM_NEWROUTE, libc::NLM_F_CREATE as u16, &head);
-    let request = attributes(rest).fold(request, |request, (kind, value)| match kind {
-        libc::RTA_METRICS => request.nested(kind, |request| with_metrics(request, value, mtu)),
-        _ if KEPT.contains(&kind) => request.attribute(kind, value),
-        _ => request,
+    let kept = attributes(rest).filter(|(kind, _)| KEPT.contains(kind)).map(|(kind, value)| match kind {
+        libc::RTA_METRICS => (kind, with_metrics(value, mtu)),
+        _ => (kind, value.to_vec()),
     });
-    let has_gateway = attributes(rest).any(|(kind, _)| kind == libc::RTA_GATEWAY);
-    RouteCopy::Copied(has_gateway, request.attribute(libc::RTA_OIF, &to.to_ne_bytes()))
+    RouteCopy::Copied(CopiedRoute { head, attributes: kept.collect() })
 }
 
 /// Whether a route leads to an interface, with one next hop or several.
@@ -107,15 +174,22 @@ fn next_hops(mut value: &[u8]) -> impl Iterator<Item = [u8; NEXT_HOP]> {
     })
 }
 
-/// Adds the metrics of a route. An MTU in them takes precedence over that of the device, so it must not be larger.
-fn with_metrics(request: NetlinkRequest, metrics: &[u8], mtu: usize) -> NetlinkRequest {
-    attributes(metrics).fold(request, |request, (kind, value)| match value.first_chunk::<4>() {
-        Some(own) if kind == RTAX_MTU => {
-            let mtu = u32::from_ne_bytes(*own).min(u32::try_from(mtu).unwrap_or(u32::MAX));
-            request.attribute(kind, &mtu.to_ne_bytes())
-        }
-        _ => request.attribute(kind, value),
-    })
+/// Returns the metrics of a copy. An MTU in them takes precedence over that of the device, so it must not be larger.
+fn with_metrics(metrics: &[u8], mtu: usize) -> Vec<u8> {
+    let mut copied = Vec::new();
+    for (kind, value) in attributes(metrics) {
+        let value = match value.first_chunk::<4>() {
+            Some(own) if kind == RTAX_MTU => {
+                u32::from_ne_bytes(*own).min(u32::try_from(mtu).unwrap_or(u32::MAX)).to_ne_bytes().to_vec()
+            }
+            _ => value.to_vec(),
+        };
+        copied.extend((value.len() as u16 + 4).to_ne_bytes());
+        copied.extend(kind.to_ne_bytes());
+        copied.extend(&value);
+        copied.resize(copied.len().next_multiple_of(4), 0);
+    }
+    copied
 }
 
 #[cfg(test)]
@@ -146,11 +220,11 @@ mod tests {
 
     #[test]
     fn routes_of_the_interface_are_copied_or_counted() {
-        let outcome = |route: &[u8]| match copy_of(route, 7, 9, 1400) {
+        let outcome = |route: &[u8]| match copy_of(route, 7, 1400) {
             RouteCopy::None => "none",
             RouteCopy::Left => "left",
-            RouteCopy::Copied(false, _) => "copied",
-            RouteCopy::Copied(true, _) => "copied with gateway",
+            RouteCopy::Copied(copy) if copy.has_gateway() => "copied with gateway",
+            RouteCopy::Copied(_) => "copied",
         };
         let gateway = attribute(libc::RTA_GATEWAY, &[10, 0, 1, 254]);
         let paths = |interfaces: [c_int; 2]| attribute(libc::RTA_MULTIPATH, &interfaces.map(hop).concat());
@@ -186,7 +260,9 @@ mod tests {
                 attribute(libc::RTA_METRICS, &metrics),
             ],
         );
-        let RouteCopy::Copied(true, request) = copy_of(&original, 7, 9, 1400) else { panic!("it has a gateway") };
+        let RouteCopy::Copied(copy) = copy_of(&original, 7, 1400) else { panic!("it is copied") };
+        assert!(copy.has_gateway());
+        let request = copy.add_to(9);
         let body = request.body();
         assert_eq!(body[..8], original[..8]);
         assert_eq!(body[8..RTMSG], ON_LINK.to_ne_bytes());
@@ -198,5 +274,80 @@ mod tests {
             (libc::RTA_OIF, &9i32.to_ne_bytes()),
         ];
         assert_eq!(attributes(&body[RTMSG..]).collect::<Vec<_>>(), expected);
+    }
+
+    /// Returns a route to 10.0.1.0/24 by a gateway.
+    fn by(gateway: u8, interface: c_int) -> Vec<u8> {
+        route(MAIN, UNICAST, &[attribute(libc::RTA_GATEWAY, &[10, 0, 1, gateway]), at(interface)])
+    }
+
+    /// Carries the requests out on a list of routes as the kernel does, and returns the routes.
+    fn updated(routes: &[Vec<u8>]) -> Vec<Vec<u8>> {
+        let mut routes = routes.to_vec();
+        let normal = |route: &[u8]| {
+            let interface = if uses(&route[RTMSG..], 7) { 7 } else { 9 };
+            match copy_of(route, interface, 1400) {
+                RouteCopy::Copied(copy) => (interface, copy),
+                other => panic!("{other:?}"),
+            }
+        };
+        let (requests, _) = changes(&routes, 7, 9, 1400);
+        for request in requests {
+            let is_same = |route: &Vec<u8>| normal(route) == normal(request.body());
+            match request.kind() {
+                libc::RTM_DELROUTE => {
+                    let at = routes.iter().position(is_same).expect("it is there");
+                    routes.remove(at);
+                }
+                _ => {
+                    assert!(!routes.iter().any(is_same), "it exists");
+                    routes.insert(0, request.body().to_vec());
+                }
+            }
+        }
+        let (requests, counts) = changes(&routes, 7, 9, 1400);
+        assert!(requests.is_empty(), "{requests:?}");
+        assert_eq!(counts.left, 0);
+        routes
+    }
+
+    #[test]
+    fn copies_follow_the_originals_and_keep_their_order() {
+        let gateways = |routes: &[Vec<u8>]| -> Vec<(u8, bool)> {
+            let gateway = |route: &Vec<u8>| {
+                let value =
+                    attributes(&route[RTMSG..]).find(|(kind, _)| *kind == libc::RTA_GATEWAY).expect("it has one");
+                (value.1[3], uses(&route[RTMSG..], 9))
+            };
+            routes.iter().map(gateway).collect()
+        };
+        let (own, copy) = (|gateway| by(gateway, 7), |gateway| by(gateway, 9));
+        for (found, expected) in [
+            // A first route, and one that another host's copy is in front of already.
+            (vec![own(1)], vec![(1, true), (1, false)]),
+            (vec![copy(1), own(1)], vec![(1, true), (1, false)]),
+            // The original is gone, or another one has replaced it: that takes the place of the copy.
+            (vec![copy(1)], vec![]),
+            (vec![own(2), own(1)], vec![(2, true), (1, true), (2, false), (1, false)]),
+            (vec![copy(1), own(2)], vec![(2, true), (2, false)]),
+            // A route was put before the others, or behind them.
+            (vec![own(2), copy(1), own(1)], vec![(2, true), (1, true), (2, false), (1, false)]),
+            (vec![copy(1), own(1), own(2)], vec![(1, true), (2, true), (1, false), (2, false)]),
+            (vec![own(1), copy(1)], vec![(1, true), (1, false)]),
+        ] {
+            assert_eq!(gateways(&updated(&found)), expected, "{:?}", gateways(&found));
+        }
+    }
+
+    #[test]
+    fn gateways_are_added_after_the_routes_that_lead_to_them() {
+        let mut to_gateway = route(MAIN, UNICAST, &[at(7)]);
+        to_gateway[RTMSG + 4] = 11;
+        let (requests, counts) = changes(&[by(1, 7), to_gateway], 7, 9, 1400);
+        let has_gateway: Vec<bool> = requests
+            .iter()
+            .map(|request| attributes(&request.body()[RTMSG..]).any(|(kind, _)| kind == libc::RTA_GATEWAY))
+            .collect();
+        assert_eq!((has_gateway, counts.copied), (vec![false, true], 2));
     }
 }

@@ -8,9 +8,10 @@
 //! All numbers are in the machine's byte order. The kernel acknowledges each request with an error number, zero for
 //! success.
 
+use std::collections::BTreeSet;
 use std::ffi::c_int;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 use crate::socket::set_option;
 
@@ -49,6 +50,12 @@ impl NetlinkRequest {
         self = fill(self);
         self.end(at);
         self
+    }
+
+    /// Returns the type.
+    #[cfg(test)]
+    pub(crate) fn kind(&self) -> u16 {
+        u16::from_ne_bytes([self.bytes[4], self.bytes[5]])
     }
 
     /// Returns the type's struct and the attributes.
@@ -178,6 +185,82 @@ fn verdict(answer: &[u8]) -> io::Result<()> {
     }
 }
 
+/// A kind of a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum RouteChange {
+    /// A route was added or removed.
+    Route,
+    /// A permanent neighbour was added or changed, or any neighbour was removed.
+    Neighbour,
+}
+
+/// A socket that receives changes of the IPv4 routes and neighbours of a namespace.
+pub(crate) struct ChangeSocket(OwnedFd);
+
+impl ChangeSocket {
+    /// Opens a socket in the calling thread's namespace.
+    pub(crate) fn open() -> io::Result<ChangeSocket> {
+        let socket = route_socket()?;
+        // SAFETY: a socket address is plain data, for which zeros are valid.
+        let mut address: libc::sockaddr_nl = unsafe { std::mem::zeroed() };
+        address.nl_family = libc::AF_NETLINK as u16;
+        address.nl_groups = (libc::RTMGRP_IPV4_ROUTE | libc::RTMGRP_NEIGH) as u32;
+        let len = size_of_val(&address) as libc::socklen_t;
+        // SAFETY: the address lives through the call and has the given length.
+        let result = unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), len) };
+        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(ChangeSocket(socket)) }
+    }
+
+    /// Takes the changes that have arrived, without waiting. If there were too many, all kinds may have changed.
+    pub(crate) fn take(&self) -> BTreeSet<RouteChange> {
+        let mut changes = BTreeSet::new();
+        let mut messages = vec![0u8; ANSWER];
+        loop {
+            let (buffer, len) = (messages.as_mut_ptr().cast(), messages.len());
+            // SAFETY: the buffer lives through the call and has the given length.
+            let len = unsafe { libc::recv(self.0.as_raw_fd(), buffer, len, libc::MSG_DONTWAIT) };
+            match usize::try_from(len) {
+                Ok(len) => changes.extend(changes_in(&messages[..len])),
+                Err(_) => match io::Error::last_os_error().raw_os_error() {
+                    Some(libc::ENOBUFS) => changes.extend([RouteChange::Route, RouteChange::Neighbour]),
+                    Some(libc::EINTR) => {}
+                    _ => return changes,
+                },
+            }
+        }
+    }
+}
+
+impl AsRawFd for ChangeSocket {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+}
+
+/// Returns the kinds of the changes in these messages.
+fn changes_in(mut messages: &[u8]) -> impl Iterator<Item = RouteChange> {
+    /// Offset of the state in struct ndmsg.
+    const STATE: usize = HEADER + 8;
+    std::iter::from_fn(move || {
+        loop {
+            let header = messages.first_chunk::<HEADER>()?;
+            let len = u32::from_ne_bytes([header[0], header[1], header[2], header[3]]) as usize;
+            let message = messages.get(..len).filter(|_| len >= HEADER)?;
+            messages = messages.get(len.next_multiple_of(4)..).unwrap_or_default();
+            match u16::from_ne_bytes([header[4], header[5]]) {
+                libc::RTM_NEWROUTE | libc::RTM_DELROUTE => return Some(RouteChange::Route),
+                libc::RTM_DELNEIGH => return Some(RouteChange::Neighbour),
+                libc::RTM_NEWNEIGH => match message.get(STATE..STATE + 2) {
+                    // The kernel reports each address that it resolves.
+                    Some(&[a, b]) if u16::from_ne_bytes([a, b]) & libc::NUD_PERMANENT == 0 => {}
+                    _ => return Some(RouteChange::Neighbour),
+                },
+                _ => {}
+            }
+        }
+    })
+}
+
 /// Opens a socket for interfaces and routes in the calling thread's namespace. This takes about as long as a request.
 pub(super) fn route_socket() -> io::Result<OwnedFd> {
     socket(libc::NETLINK_ROUTE)
@@ -233,6 +316,23 @@ mod tests {
         let refused = message(libc::NLMSG_ERROR, &(-libc::EPERM).to_ne_bytes());
         assert_eq!(collect(&refused, &mut messages).unwrap_err().raw_os_error(), Some(libc::EPERM));
         assert!(collect(&message(36, b"abcd")[..18], &mut messages).is_err(), "it is cut off");
+    }
+
+    #[test]
+    fn neighbours_that_the_kernel_resolves_are_no_changes() {
+        let message = |kind: u16, body: &[u8]| {
+            let len = (HEADER + body.len()) as u32;
+            [&len.to_ne_bytes()[..], &kind.to_ne_bytes(), &[0; 10], body].concat()
+        };
+        let neighbour = |kind: u16, state: u16| message(kind, &[&[0; 8][..], &state.to_ne_bytes(), &[0; 2]].concat());
+        let found = |messages: &[u8]| changes_in(messages).collect::<Vec<_>>();
+        let (reachable, permanent) = (libc::NUD_REACHABLE, libc::NUD_PERMANENT);
+        assert_eq!(found(&neighbour(libc::RTM_NEWNEIGH, reachable)), []);
+        assert_eq!(found(&neighbour(libc::RTM_DELNEIGH, reachable)), [RouteChange::Neighbour]);
+        let both = [neighbour(libc::RTM_NEWNEIGH, permanent), message(libc::RTM_DELROUTE, &[0; 12])].concat();
+        assert_eq!(found(&both), [RouteChange::Neighbour, RouteChange::Route]);
+        (0..both.len()).for_each(|len| assert!(found(&both[..len]).len() < 2));
+        assert_eq!(found(&[0; 40]), [], "a length of zero is no message");
     }
 
     #[test]

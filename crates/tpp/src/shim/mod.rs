@@ -13,6 +13,7 @@
 
 mod filter;
 mod index;
+mod port_sums;
 mod rule;
 mod segment_size;
 mod sums;
@@ -24,6 +25,7 @@ use crate::asm::TinyProgram;
 
 pub use filter::{AddressPrefix, PacketFilter, PacketFlow};
 use index::FilterIndex;
+pub use port_sums::{PeriodSums, PortSum, PortSums, PortWord};
 pub use rule::{InsertionRule, RuleMistake};
 pub use segment_size::{LEAST_IPV4, LEAST_IPV6};
 pub use sums::{WordSum, WordSums};

@@ -9,11 +9,11 @@ use crate::asm::TinyProgram;
 use crate::map::MemoryMap;
 
 /// Maximum number of layouts that are kept. Switches decide on hop, stack pointer and status, and so on their number.
-const LAYOUTS: usize = 1024;
+pub(super) const LAYOUTS: usize = 1024;
 
 /// All of a program that decides on the places of its words: the header without checksum and payload, and the
 /// instructions.
-type LayoutKey = [u8; 8 + MAX_INSTRUCTIONS * INSTRUCTION_LEN];
+pub(super) type LayoutKey = [u8; 8 + MAX_INSTRUCTIONS * INSTRUCTION_LEN];
 
 /// Place and name of a word in memory.
 #[derive(Clone, Debug)]
@@ -74,34 +74,21 @@ impl WordSums {
         }
         let layout = &self.layouts[&key];
         self.unnamed += u64::from(layout.is_empty());
-        let (memory, wide) = (packet.memory(), packet.word_size() == WordSize::Bits32);
+        let (memory, size) = (packet.memory(), packet.word_size());
         for place in layout {
-            let value = match memory.get(place.offset..).unwrap_or_default() {
-                [a, b, c, d, ..] if wide => u32::from_be_bytes([*a, *b, *c, *d]),
-                [a, b, ..] if !wide => u32::from(u16::from_be_bytes([*a, *b])),
-                _ => continue,
-            };
-            if place.may_be_absent && value == if wide { u32::MAX } else { 0xffff } {
-                continue;
-            }
+            let Some(value) = value_at(memory, place.offset, size, place.may_be_absent) else { continue };
             let sum = &mut self.sums[place.sum];
             (sum.least, sum.most) = (sum.least.min(value), sum.most.max(value));
             (sum.count, sum.sum) = (sum.count + 1, sum.sum.saturating_add(value.into()));
         }
     }
 
-    /// Returns the places of a program's words, and adds sums for those that are new. Words of ones show which of them
-    /// count as absent.
+    /// Returns the places of a program's words, and adds sums for those that are new.
     fn layout(&mut self, program: &TinyProgram, map: &MemoryMap) -> Vec<WordPlace> {
-        let mut marked = program.clone();
-        marked.memory.fill(0xff);
-        let (places, marked) = (program.places_by_hop(map), marked.words_or_absent(map));
         let mut layout = Vec::new();
-        for (hop, (words, marks)) in places.into_iter().zip(marks_of(marked)).enumerate() {
-            for ((name, offset), may_be_absent) in words.into_iter().zip(marks) {
-                let sum = self.sum_of(program.repr.application, hop, name);
-                layout.push(WordPlace { sum, offset, may_be_absent });
-            }
+        for HopWord { hop, name, offset, may_be_absent } in hop_words(program, map) {
+            let sum = self.sum_of(program.repr.application, hop, name);
+            layout.push(WordPlace { sum, offset, may_be_absent });
         }
         layout
     }
@@ -123,12 +110,43 @@ impl WordSums {
     }
 }
 
-/// Returns which words of each hop have no value.
-fn marks_of(hops: Vec<Vec<(String, Option<u32>)>>) -> impl Iterator<Item = Vec<bool>> {
-    hops.into_iter().map(|words| words.into_iter().map(|(_, value)| value.is_none()).collect())
+/// A word of a program at a hop.
+pub(super) struct HopWord {
+    /// Number of switches before.
+    pub hop: usize,
+    /// Name of the word.
+    pub name: String,
+    /// Offset in packet memory, in bytes.
+    pub offset: usize,
+    /// Whether a word of ones is one that no switch wrote.
+    pub may_be_absent: bool,
 }
 
-fn layout_key(bytes: &[u8], instructions: usize) -> LayoutKey {
+/// Returns the words of a program by hop. Words of ones show which of them count as absent.
+pub(super) fn hop_words(program: &TinyProgram, map: &MemoryMap) -> Vec<HopWord> {
+    let mut marked = program.clone();
+    marked.memory.fill(0xff);
+    let mut found = Vec::new();
+    let hops = program.places_by_hop(map).into_iter().zip(marked.words_or_absent(map));
+    for (hop, (words, marks)) in hops.enumerate() {
+        for ((name, offset), (_, mark)) in words.into_iter().zip(marks) {
+            found.push(HopWord { hop, name, offset, may_be_absent: mark.is_none() });
+        }
+    }
+    found
+}
+
+/// Returns the value of a word in memory; `None` if no switch wrote it.
+pub(super) fn value_at(memory: &[u8], offset: usize, size: WordSize, may_be_absent: bool) -> Option<u32> {
+    let (value, absent) = match (memory.get(offset..).unwrap_or_default(), size) {
+        ([a, b, c, d, ..], WordSize::Bits32) => (u32::from_be_bytes([*a, *b, *c, *d]), u32::MAX),
+        ([a, b, ..], WordSize::Bits16) => (u16::from_be_bytes([*a, *b]).into(), 0xffff),
+        _ => return None,
+    };
+    (!may_be_absent || value != absent).then_some(value)
+}
+
+pub(super) fn layout_key(bytes: &[u8], instructions: usize) -> LayoutKey {
     let mut key = [0; size_of::<LayoutKey>()];
     key[..6].copy_from_slice(&bytes[..6]);
     let rest = &bytes[HEADER_LEN - 2..HEADER_LEN + instructions * INSTRUCTION_LEN];

@@ -97,6 +97,9 @@ pub enum LabCommand {
     /// Run the operator of a network's stores; `daemon` starts this.
     #[command(hide = true)]
     Operator(OperatorMainArgs),
+    /// Run the shim of a host; `daemon` starts this.
+    #[command(hide = true)]
+    Shim(ShimMainArgs),
     /// Run one memory server of a network; `daemon` starts this.
     #[command(hide = true)]
     Memory(MemoryServeArgs),
@@ -194,6 +197,17 @@ pub struct SwitchMainArgs {
     /// The switch.
     #[arg(long)]
     pub switch: String,
+}
+
+/// `triplane lab shim`
+#[derive(Args, Debug)]
+pub struct ShimMainArgs {
+    /// The network.
+    #[command(flatten)]
+    pub daemon: DaemonArgs,
+    /// The host.
+    #[arg(long)]
+    pub host: String,
 }
 
 /// `triplane lab store`

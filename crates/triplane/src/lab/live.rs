@@ -32,7 +32,7 @@ use super::members;
 use super::network::Network;
 use super::relaunch::ChildArguments;
 use super::wanted::{Live, Wanted};
-use super::{report, simulate};
+use super::{report, shims, simulate};
 use crate::control::{FIXED_BY_MEMORY, FIXED_BY_STORES};
 use crate::load::{self, ARCHITECTURE};
 use crate::output::{Failure, Output};
@@ -111,7 +111,12 @@ impl LiveNetwork for Network {
 }
 
 /// Loads a network for live use, with the executor of its processes.
-fn load_network(args: &LiveArgs, executor: Executor, only: Option<&str>, output: &Output) -> Result<Network, Failure> {
+pub fn load_network(
+    args: &LiveArgs,
+    executor: Executor,
+    only: Option<&str>,
+    output: &Output,
+) -> Result<Network, Failure> {
     let kernel = args.kernel.map(KernelUse::from);
     let live = Live { p4runtime: args.p4runtime, kernel, interpret: args.interpret, only };
     let wanted = Wanted { executor, live: Some(live) };
@@ -188,6 +193,9 @@ pub fn up(args: &UpArgs, output: &Output) -> Result<(), Failure> {
     }
     if let Some(stores) = members::describe(&network) {
         output.print(&format!("{stores}\n"))?;
+    }
+    if let Some(shims) = shims::describe(&network.topology) {
+        output.print(&format!("{shims}\n"))?;
     }
     note_kernel_ports(&name, &network, output)?;
     note_reachable_endpoints(&network, output);

@@ -75,7 +75,12 @@ pub fn programs(
 
 /// Returns the map of the switches: with the registers of their P4 programs, if these are the same in all of them.
 pub fn memory_of(network: &Network) -> MemoryMap {
-    let mut maps = network.programs().map(v1model::memory_map);
+    common_map(network.programs())
+}
+
+/// Returns the map of switches with these programs.
+pub fn common_map<'a>(programs: impl Iterator<Item = &'a ir::Program>) -> MemoryMap {
+    let mut maps = programs.map(v1model::memory_map);
     let first = maps.next().unwrap_or_default();
     if maps.all(|map| map.registers() == first.registers()) { first } else { MemoryMap::new() }
 }

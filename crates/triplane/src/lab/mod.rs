@@ -22,6 +22,7 @@ mod remote_tables;
 mod replication;
 mod report;
 mod series;
+mod shims;
 mod simulate;
 mod simulated_memory;
 mod simulated_operator;
@@ -69,6 +70,7 @@ pub fn run(args: &LabArgs, output: &Output) -> Result<(), Failure> {
         LabCommand::Switch(args) => live::switch(args, output),
         LabCommand::Store(args) => members::run_store(args, output),
         LabCommand::Operator(args) => members::run_operator(args, output),
+        LabCommand::Shim(args) => shims::run(args, output),
         LabCommand::Memory(args) => memory::run_lab_server(args, output),
     }
 }

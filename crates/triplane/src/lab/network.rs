@@ -20,12 +20,12 @@ use v1model_runtime::{LiveSwitch, simulated};
 
 use super::args::TopologyArgs;
 use super::kernel_plan::KernelPlans;
-use super::members;
 use super::narrow_links::narrow_links;
 use super::remote_tables::{RemoteTables, UndersizedServer, oversized};
 use super::replication::{Replication, Unreachable};
 use super::wanted::{Live, Wanted};
 use super::writes::Writes;
+use super::{members, minions, shims};
 use crate::load::{self, Loader, PLACEHOLDER, ProgramArgs};
 use crate::memory;
 use crate::output::{Failure, Output, counted};
@@ -124,6 +124,10 @@ impl Network {
             (Ok(topology), Some(live)) => reader.kernel(topology, live, &remote_tables),
             _ => KernelPlans::default(),
         };
+        if let (Ok(topology), Some(switches)) = (&topology, &switches) {
+            let map = minions::common_map(switches.values().map(|ready| &*ready.program));
+            shims::check(topology, &reader.folder, &map, output, &mut reader.diagnostics);
+        }
         output.diagnostics(&reader.map, &reader.diagnostics);
         let wrong = reader.wrong + reader.diagnostics.error_count();
         match (topology, switches) {

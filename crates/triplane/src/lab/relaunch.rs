@@ -92,6 +92,9 @@ impl ProcessArguments for ChildArguments {
                 words.push(option("--memory", &memory.to_string()));
                 return words;
             }
+            ProcessRole::Shim { lab, host } => {
+                words.extend(["shim".into(), option("--name", lab), option("--host", host)]);
+            }
             ProcessRole::Traffic { lab } => {
                 words.extend(["play".into(), option("--name", lab)]);
                 if let Some(scenario) = &self.scenario {
@@ -153,6 +156,11 @@ mod tests {
             (switch.switch.as_str(), switch.daemon.name.as_str(), switch.daemon.live.seed),
             ("s1", "l", Some(7))
         );
+        let LabCommand::Shim(shim) = subcommand(&given, ProcessRole::Shim { lab: "l", host: "h1" }) else {
+            panic!("the process of a shim is `lab shim`")
+        };
+        assert_eq!((shim.host.as_str(), shim.daemon.name.as_str()), ("h1", "l"));
+        assert_eq!(shim.daemon.live.topology.include, ["inc", "more"].map(PathBuf::from));
         let LabCommand::Play(traffic) = subcommand(&given, ProcessRole::Traffic { lab: "l" }) else {
             panic!("the process that plays a scenario is `lab play`")
         };

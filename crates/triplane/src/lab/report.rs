@@ -226,7 +226,8 @@ pub fn status(name: &str, status: &Value) -> String {
         .collect();
     let up = status["up_s"].as_f64().unwrap_or(0.0);
     let mut all = format!("lab {name}, up for {}\n\n{}", duration((up * 1e9) as u64), aligned(&rows, &[2, 5, 6, 7]));
-    for part in [stores, memory, notes, drops, programs].iter().filter(|part| !part.is_empty()) {
+    let shims = super::shims::status(&list(&status["shims"]));
+    for part in [stores, memory, shims, notes, drops, programs].iter().filter(|part| !part.is_empty()) {
         all.push_str(&format!("\n{part}"));
     }
     format!("{all}\n{}", hosts.concat())
@@ -308,7 +309,7 @@ fn memory_servers(servers: &[Value]) -> String {
 }
 
 /// Returns the state of a store, an operator or a memory server.
-fn process_state(process: &Value) -> &'static str {
+pub fn process_state(process: &Value) -> &'static str {
     match (process["failed"] == true, process["suspended"] == true) {
         (true, _) => "failed",
         (false, true) => "suspended",

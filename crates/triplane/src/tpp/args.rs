@@ -25,6 +25,7 @@ A program for five hops, burst.tpp:
   triplane tpp run burst.tpp 10.0.2.2 10.0.3.3 --switch 1,2   only on these switches
   triplane tpp ping 10.0.2.2                the queues on the path
   triplane tpp trace 10.0.2.2               its switches, ports and latencies
+  triplane tpp top                          the queues of a live lab whose hosts have shims
   triplane tpp shim eth0 --insert 'burst.tpp tcp port 5201 one-in 10'   in the packets of applications
 
 docs/tpp.md is the guide and the reference.";
@@ -53,6 +54,8 @@ pub enum TppCommand {
     Ping(PingArgs),
     /// Print the switches on the path, with ports, queues and latencies.
     Trace(TraceArgs),
+    /// Show the queues of a live lab, port by port, as the programs in the packets of its hosts see them.
+    Top(TopArgs),
     /// Insert programs into the packets of this host's applications, and collect those that arrive, until Ctrl-C.
     Shim(ShimArgs),
     /// Send programs that arrive here back to their senders, until Ctrl-C.
@@ -149,6 +152,26 @@ pub struct TraceArgs {
     /// Number of switches for which the program has memory. It takes a packet for each 23 of them.
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u8).range(1..=127))]
     pub hops: u8,
+}
+
+/// The arguments of `triplane tpp top`.
+#[derive(Args, Debug)]
+pub struct TopArgs {
+    /// The lab; optional if only one is running.
+    #[arg(long, value_name = "NAME")]
+    pub lab: Option<String>,
+
+    /// Stop after this number of tables; 0 for Ctrl-C alone.
+    #[arg(short, long, value_name = "N", default_value_t = 0)]
+    pub count: u64,
+
+    /// Time from one table to the next, in seconds.
+    #[arg(short, long, value_name = "SECONDS", default_value_t = 1.0, value_parser = seconds)]
+    pub interval: f64,
+
+    /// Print JSON, an object a line.
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// The arguments of `triplane tpp echo`.

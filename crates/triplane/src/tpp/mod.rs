@@ -7,7 +7,8 @@ mod map;
 mod path;
 mod probe;
 mod report;
-mod shim;
+pub mod shim;
+mod top;
 
 use std::path::Path;
 
@@ -35,6 +36,7 @@ pub fn run(args: &TppArgs, output: &Output) -> Result<(), Failure> {
         TppCommand::Ping(args) => path::ping(args, output),
         TppCommand::Trace(args) => path::trace(args, output),
         TppCommand::Echo(args) => probe::echo(args, output),
+        TppCommand::Top(args) => top::run(args, output),
         TppCommand::Shim(args) => shim::run(args, output),
     }
 }

@@ -24,6 +24,7 @@ mod lab_live;
 mod lab_live_control;
 mod lab_live_run;
 mod lab_memory;
+mod lab_shims;
 mod lab_stores;
 mod lab_writes;
 mod layers;

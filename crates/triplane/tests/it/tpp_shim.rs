@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use testing::lock::LIVE_TRAFFIC;
 
 use crate::live::{RECEIVER, SENDER};
+use crate::support::labs::until;
 use crate::support::network::Network;
 use crate::support::{Directory, Done, Running, run, triplane};
 
@@ -261,18 +262,75 @@ fn packets_of_routes_that_are_not_copied_leave_without_program() {
             network.run("h1", &["sh", "-c", "echo 2 > /proc/sys/net/ipv4/conf/tpp0/rp_filter"]).ok();
         }
         ping(&network, "56").ok();
-        ip(&["rule", "del", "to", "10.0.2.0/24", "lookup", "100"]);
-        ip(&["route", "add", "10.0.2.2", "via", "10.0.1.254", "dev", "eth0"]);
         ip(&["neighbour", "flush", "dev", "eth0"]);
         ping(&network, "56").ok();
+        ip(&["rule", "del", "to", "10.0.2.0/24", "lookup", "100"]);
         let report = end(sender);
-        ip(&["route", "del", "10.0.2.2"]);
         // The answers pass through the shim.
         assert!(report["to_host"].as_u64() >= Some(2), "{report:#}");
         assert_eq!(report["rules"][0]["matched"], 0, "{report:#}");
     }
     router.signal("INT");
     router.wait().ok();
+}
+
+/// Returns the capabilities of the threads of a process that has a name, by their names.
+fn thread_capabilities(network: &Network, host: &str, process: u32) -> Vec<(String, String)> {
+    let script = format!("cd /proc/{process}/task && for t in *; do cat $t/comm; grep CapEff $t/status; done");
+    let text = network.run(host, &["sh", "-c", &script]).ok().stdout;
+    let lines: Vec<&str> = text.lines().collect();
+    lines.chunks(2).map(|pair| (pair[0].to_owned(), pair[1].trim_start_matches("CapEff:").trim().to_owned())).collect()
+}
+
+#[test]
+fn later_routes_and_neighbours_are_followed() {
+    let _alone = testing::lock(LIVE_TRAFFIC);
+    let Some(network) = network() else { return };
+    let directory = Directory::new();
+    let rule = directory.write("path.tpp", PROGRAM);
+    let router = network.router(&["--json", "--tpp", "42", "--tpp-limit", "1000000"]);
+    let ip = |arguments: &[&str]| network.run("h1", &[&["ip"], arguments].concat()).ok().stdout;
+    let before = ip(&["route"]);
+    ip(&["route", "add", "10.0.9.0/24", "via", "10.0.1.252", "dev", "eth0"]);
+    let receiver = shim(&network, "h2", &["--collect", &rule]);
+    let sender = shim(&network, "h1", &["--insert", &rule]);
+    let way = |to: &str| ip(&["route", "get", to]);
+    let leads = |to: &str, gateway: &str| way(to).contains(&format!("via {gateway} dev tpp0"));
+    assert!(leads("10.0.9.9", "10.0.1.252"), "{}", way("10.0.9.9"));
+    // A route that another one replaces, and a change of its metrics.
+    ip(&["route", "replace", "10.0.9.0/24", "via", "10.0.1.253", "dev", "eth0"]);
+    until("copy of the new route", || leads("10.0.9.9", "10.0.1.253"));
+    ip(&["route", "del", "10.0.9.0/24", "via", "10.0.1.253", "dev", "eth0"]);
+    until("copy of the old route", || leads("10.0.9.9", "10.0.1.252"));
+    ip(&["route", "del", "10.0.9.0/24", "via", "10.0.1.252", "dev", "eth0"]);
+    until("end of the copy", || !ip(&["route", "show", "dev", "tpp0"]).contains("10.0.9.0"));
+    // Packets of a new route get programs.
+    ip(&["route", "add", "10.0.2.2", "via", "10.0.1.254", "dev", "eth0", "mtu", "1500"]);
+    until("copy of the route", || leads("10.0.2.2", "10.0.1.254"));
+    assert!(ip(&["route", "show", "dev", "tpp0"]).contains("mtu 1440"));
+    ping(&network, "56").ok();
+    let mac = "02:00:00:00:00:77";
+    let neighbours = || ip(&["neighbour", "show", "dev", "tpp0", "nud", "permanent"]);
+    let change = |verb: &str, mac: &str| {
+        ip(&["neighbour", verb, "10.0.1.77", "lladdr", mac, "dev", "eth0", "nud", "permanent"]);
+    };
+    change("add", mac);
+    until("neighbour", || neighbours().contains(mac));
+    change("replace", "02:00:00:00:00:78");
+    until("change of the neighbour", || neighbours().contains("02:00:00:00:00:78"));
+    ip(&["neighbour", "del", "10.0.1.77", "dev", "eth0"]);
+    until("end of the neighbour", || neighbours().is_empty());
+    // CAP_NET_ADMIN, and only where routes are followed.
+    let mut capabilities = thread_capabilities(&network, "h1", sender.id());
+    capabilities.sort();
+    let expected = [("routes", "0000000000001000"), ("triplane", "0000000000000000")];
+    assert_eq!(capabilities, expected.map(|(name, set)| (name.to_owned(), set.to_owned())));
+    let (sender, receiver) = (end(sender), end(receiver));
+    assert_eq!(sender["rules"][0]["inserted"], 1, "{sender:#}");
+    assert_eq!(receiver["received"]["collected"], 1, "{receiver:#}");
+    ip(&["route", "del", "10.0.2.2", "via", "10.0.1.254", "dev", "eth0"]);
+    assert_eq!(ip(&["route"]), before);
+    end(router);
 }
 
 #[test]

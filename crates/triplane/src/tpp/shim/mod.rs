@@ -1,6 +1,7 @@
 //! Puts a shim between this host's stack and an interface.
 
 mod outcome;
+mod reporter;
 mod rules;
 mod sums;
 
@@ -10,16 +11,17 @@ use ::privileges::KeptAccess;
 use ::tpp::map::MemoryMap;
 use ::tpp::shim::{CollectedProgram, PacketFlow, WordSums};
 use anyhow::Context;
-use ports::{InterposedPorts, PortError};
+use ports::{HiddenFrames, InterposedPorts, PortError, RouteCounts};
 use serde_json::{Value, json};
-use tpp_host::{ProgramQueue, ShimRelay};
+use tpp_host::{ProgramQueue, RoutesThread, ShimRelay};
 
 use super::args::ShimArgs;
 use super::{memory_map, report};
 use crate::output::{Failure, Output, counted};
 use crate::{privileges, signals};
 use outcome::ShimOutcome;
-use rules::ShimRules;
+pub use reporter::ShimReporter;
+pub use rules::{ShimRules, read_policy};
 
 /// Maximum number of programs that wait to be printed: about 2 MiB. Further ones are counted.
 const WAITING: usize = 4096;
@@ -28,11 +30,11 @@ const WAITING: usize = 4096;
 pub fn run(args: &ShimArgs, output: &Output) -> Result<(), Failure> {
     let map = memory_map(&args.program, output)?;
     let rules = ShimRules::read(args, &map, output)?;
-    let InterposedPorts { host, wire, frames, mtu, routes, hidden } = open(args, rules.room)?;
-    let shim = rules.shim(mtu + rules.room)?;
-    let seed = RandomState::new().hash_one(std::process::id());
-    let mut relay = ShimRelay::new(Box::new(host), Box::new(wire), frames, shim, seed);
+    let OpenRelay { mut relay, mtu, routes, hidden, thread } = open_relay(&args.wire, &args.device, &rules)?;
     privileges::restrict(&KeptAccess::default(), args.show_privileges, output)?;
+    if args.show_privileges {
+        output.note("the thread that follows the routes of the interface keeps cap_net_admin");
+    }
     let stop = signals::stop_on_signals()?;
     let mut programs = ProgramSink { map: map.clone(), sums: WordSums::default(), lines: None };
     if args.lines {
@@ -54,6 +56,7 @@ pub fn run(args: &ShimArgs, output: &Output) -> Result<(), Failure> {
     let ended = relay.run(&stop, |program| programs.add(program));
     // The host's packets leave through the interface again, before anything waits for a reader of the output.
     drop(hidden);
+    drop(thread);
     let (shim, counts) = relay.close();
     let lines = programs.lines.map(ProgramQueue::end);
     let unprinted = lines.map(|end| end.unconsumed);
@@ -70,16 +73,35 @@ pub fn run(args: &ShimArgs, output: &Output) -> Result<(), Failure> {
     printed
 }
 
-/// Opens the ports. Fails if no packet could get a program.
-fn open(args: &ShimArgs, room: usize) -> Result<InterposedPorts, Failure> {
-    let opened = match InterposedPorts::open(&args.wire, &args.device, room) {
+/// A relay whose ports are open.
+pub struct OpenRelay {
+    pub relay: ShimRelay,
+    /// MTU of the device, in bytes.
+    mtu: usize,
+    routes: RouteCounts,
+    hidden: HiddenFrames,
+    /// Keeps the routes of the device equal to those of the interface. It has CAP_NET_ADMIN.
+    thread: RoutesThread,
+}
+
+/// Opens the ports of a shim. Fails if no packet could get a program.
+pub fn open_relay(wire: &str, device: &str, rules: &ShimRules) -> Result<OpenRelay, Failure> {
+    let InterposedPorts { host, wire, frames, mtu, routes, follower, hidden } = open(wire, device, rules.room)?;
+    let shim = rules.shim(mtu + rules.room)?;
+    let seed = RandomState::new().hash_one(std::process::id());
+    let relay = ShimRelay::new(Box::new(host), Box::new(wire), frames, shim, seed);
+    let thread = RoutesThread::start(follower, || Ok::<_, anyhow::Error>(::privileges::restrict_route_follower()?))?;
+    Ok(OpenRelay { relay, mtu, routes, hidden, thread })
+}
+
+fn open(wire: &str, device: &str, room: usize) -> Result<InterposedPorts, Failure> {
+    let opened = match InterposedPorts::open(wire, device, room) {
         Err(error @ PortError::NameTaken { .. }) => {
             return Err(Failure::Environment(anyhow::anyhow!("{error} with `--device NAME`")));
         }
         opened => opened?,
     };
     if room > 0 && opened.routes.copied == 0 {
-        let wire = &args.wire;
         return Err(Failure::Environment(anyhow::anyhow!(
             "no packet would get a program: the main table has no IPv4 route of {wire} that can be copied (`ip route show \
              dev {wire}`); add one, or use only --collect"

@@ -43,7 +43,7 @@ impl ShimRules {
             let message = "there is nothing to do: write --insert, --rules or --collect with the file of a program";
             return Err(Failure::Usage(message.to_owned()));
         }
-        let mut programs = ProgramFiles::open(args, map, output)?;
+        let mut programs = ProgramFiles::open(args.policy.as_deref(), map, output)?;
         let mut expected = Vec::new();
         for text in &args.collect {
             let rule = parsed("--collect", text)?;
@@ -53,6 +53,33 @@ impl ShimRules {
             }
             expected.push((rule.filter, programs.read(Path::new(&rule.file))?));
         }
+        ShimRules::new(rules, expected, &mut programs)
+    }
+
+    /// Reads the rules of a host of a lab, and the files of programs that it collects from others. Mistakes in files
+    /// are printed.
+    pub fn of_host(
+        rules: Vec<(String, InsertionRule)>,
+        others: &[PathBuf],
+        policy: Option<&Path>,
+        map: &MemoryMap,
+        output: &Output,
+    ) -> Result<ShimRules, Failure> {
+        let mut expected = Vec::new();
+        // The policy of the host that inserts a program is the one that counts.
+        let mut programs = ProgramFiles::open(None, map, output)?;
+        for file in others {
+            expected.push((PacketFilter::default(), programs.read(file)?));
+        }
+        ShimRules::new(rules, expected, &mut ProgramFiles::open(policy, map, output)?)
+    }
+
+    /// Reads the programs of rules. They are collected, too.
+    fn new(
+        rules: Vec<(String, InsertionRule)>,
+        mut expected: Vec<(PacketFilter, TinyProgram)>,
+        programs: &mut ProgramFiles<'_>,
+    ) -> Result<ShimRules, Failure> {
         let mut inserted = Vec::new();
         for (text, rule) in rules {
             let program = programs.read(Path::new(&rule.file))?;
@@ -78,6 +105,12 @@ impl ShimRules {
             shim.expect_tpp(*filter, program).map_err(refused)?;
         }
         Ok(shim)
+    }
+
+    /// Returns the numbers of packets that got a program, and that had no room for one.
+    pub fn totals(&self, shim: &Shim) -> (u64, u64) {
+        self.counts(shim)
+            .fold((0, 0), |(inserted, too_long), (_, counts)| (inserted + counts.inserted, too_long + counts.too_long))
     }
 
     /// Returns the counts of each rule.
@@ -162,8 +195,8 @@ struct ProgramFiles<'a> {
 }
 
 impl<'a> ProgramFiles<'a> {
-    fn open(args: &ShimArgs, map: &'a MemoryMap, output: &'a Output) -> Result<ProgramFiles<'a>, Failure> {
-        let policy = args.policy.as_deref().map(|path| policy_of(path, map, output)).transpose()?;
+    fn open(policy: Option<&Path>, map: &'a MemoryMap, output: &'a Output) -> Result<ProgramFiles<'a>, Failure> {
+        let policy = policy.map(|path| read_policy(path, map, output)).transpose()?;
         Ok(ProgramFiles { map, output, policy, programs: BTreeMap::new() })
     }
 
@@ -193,7 +226,8 @@ impl<'a> ProgramFiles<'a> {
     }
 }
 
-fn policy_of(path: &Path, map: &MemoryMap, output: &Output) -> Result<AccessPolicy, Failure> {
+/// Reads a policy. Mistakes are printed.
+pub fn read_policy(path: &Path, map: &MemoryMap, output: &Output) -> Result<AccessPolicy, Failure> {
     let text = load::read(path, MAX_TEXT_BYTES)?;
     let (mut sources, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
     let policy = AccessPolicy::parse(&mut sources, &path.display().to_string(), &text, map, &mut diagnostics);

@@ -1,0 +1,213 @@
+//! Supervises the process of a host's shim, which passes the host's packets between its stack and its interface.
+//!
+//! Without it the host drops packets that carry programs, so a process that ends is started again.
+
+use std::io::{ErrorKind, Read};
+use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use ports::namespace::Namespace;
+use serde_json::Value;
+
+use crate::LabError;
+use crate::child_process::{self, ChildProcess};
+use crate::error::failed_to;
+use crate::relaunch::{self, ProcessArguments, ProcessRole};
+use crate::run_directory::{ProcessTable, RunDirectory};
+use crate::switch_status::{ShimStatus, SwitchStatus};
+use crate::switch_thread::SwitchCommand;
+
+/// Interval at which the process is checked.
+const CHECK_INTERVAL: Duration = Duration::from_millis(20);
+
+/// Minimum time from one start to the next one.
+const RESTART_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Maximum length of a report, in bytes. Longer ones are dropped.
+const MAX_REPORT: usize = 256 << 10;
+
+/// The shim of a host, and its process.
+pub struct ShimProcess {
+    host: String,
+    lab: String,
+    namespace: Arc<Namespace>,
+    arguments: Arc<dyn ProcessArguments>,
+    table: Arc<ProcessTable>,
+    process: Option<ChildProcess>,
+    /// The reason for the end of the last process.
+    why: Option<String>,
+    started: Instant,
+    starts: u64,
+    /// The beginning of the next report.
+    received: Vec<u8>,
+    report: Option<(Value, Instant)>,
+}
+
+impl ShimProcess {
+    /// Returns the shim of a host without a process.
+    pub fn new(
+        (lab, host): (&str, &str),
+        namespace: Arc<Namespace>,
+        arguments: Arc<dyn ProcessArguments>,
+        table: Arc<ProcessTable>,
+    ) -> ShimProcess {
+        ShimProcess {
+            host: host.to_owned(),
+            lab: lab.to_owned(),
+            namespace,
+            arguments,
+            table,
+            process: None,
+            why: None,
+            started: Instant::now(),
+            starts: 0,
+            received: Vec::new(),
+            report: None,
+        }
+    }
+
+    /// Starts the process without waiting until it is ready.
+    pub fn start(&mut self) -> Result<(), LabError> {
+        (self.started, self.starts) = (Instant::now(), self.starts + 1);
+        self.received.clear();
+        let role = ProcessRole::Shim { lab: &self.lab, host: &self.host };
+        let mut command = relaunch::command_in(&self.namespace, &*self.arguments, role)?;
+        command.stdin(Stdio::null());
+        let log = RunDirectory::shim_log(&self.lab, &self.host);
+        self.process = Some(ChildProcess::start(command, &format!("shim of {}", self.host), &log, &self.table)?);
+        Ok(())
+    }
+
+    /// Waits until the shim passes packets.
+    pub fn wait_until_ready(&mut self) -> Result<(), LabError> {
+        let Some(process) = &mut self.process else { return Ok(()) };
+        if process.wait_until_ready()? {
+            return process.connection.set_nonblocking(true).map_err(failed_to("read from a process"));
+        }
+        self.kill();
+        let stderr = child_process::error_in(&RunDirectory::shim_log(&self.lab, &self.host));
+        Err(LabError::NotStarted { node: format!("shim of {}", self.host), stderr })
+    }
+
+    /// Supervises the process until a command ends it or all senders of commands are dropped.
+    pub fn supervise(mut self, commands: &Receiver<SwitchCommand>) {
+        loop {
+            match commands.recv_timeout(CHECK_INTERVAL) {
+                Ok(SwitchCommand::Stop) | Err(RecvTimeoutError::Disconnected) => {
+                    return self.process.take().into_iter().for_each(ChildProcess::end);
+                }
+                Ok(SwitchCommand::Status(to)) => {
+                    self.check();
+                    // The receiver may have been dropped.
+                    let _ = to.send(self.status());
+                }
+                // No request leads to another command: a shim is not a node of the network.
+                Ok(_) | Err(RecvTimeoutError::Timeout) => {}
+            }
+            self.check();
+        }
+    }
+
+    /// Reads reports, and starts the process again if it has ended.
+    fn check(&mut self) {
+        self.receive();
+        if let Some(cause) = self.process.as_mut().and_then(ChildProcess::end_cause) {
+            self.process = None;
+            let log = std::fs::read_to_string(RunDirectory::shim_log(&self.lab, &self.host)).unwrap_or_default();
+            let error = log.lines().find_map(|line| line.strip_prefix("error: "));
+            self.why = Some(error.map_or(cause.clone(), |error| format!("{cause}: {error}")));
+        }
+        if self.process.is_none()
+            && self.started.elapsed() >= RESTART_INTERVAL
+            && let Err(failure) = self.start().and_then(|()| self.wait_until_ready())
+        {
+            self.kill();
+            self.why = Some(failure.sentence());
+        }
+    }
+
+    /// Receives what the process has reported, without waiting.
+    fn receive(&mut self) {
+        let Some(process) = &mut self.process else { return };
+        let mut buffer = [0; 16 << 10];
+        // A process that never pauses must not occupy this thread.
+        for _ in 0..MAX_REPORT / buffer.len() {
+            match process.connection.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(len) => self.received.extend_from_slice(&buffer[..len]),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(_) => break,
+            }
+        }
+        if let Some(report) = last_report(&mut self.received) {
+            self.report = Some((report, Instant::now()));
+        }
+    }
+
+    fn status(&self) -> SwitchStatus {
+        let report = self.report.as_ref();
+        let shim = ShimStatus {
+            restarts: self.starts.saturating_sub(1),
+            report: report.map_or(Value::Null, |(report, _)| report.clone()),
+            age_s: report.map_or(0.0, |(_, at)| at.elapsed().as_secs_f64()),
+        };
+        SwitchStatus {
+            failed: self.process.is_none(),
+            is_suspended: self.process.as_ref().is_some_and(ChildProcess::is_stopped),
+            why: self.why.clone(),
+            pid: self.process.as_ref().map(|process| process.identity.pid),
+            shim: Some(shim),
+            ..SwitchStatus::default()
+        }
+    }
+
+    fn kill(&mut self) {
+        self.process.take().into_iter().for_each(ChildProcess::kill);
+    }
+}
+
+impl Drop for ShimProcess {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Takes the complete lines out of what was received, and returns the last one that is JSON. What is too long for a
+/// report is dropped.
+fn last_report(received: &mut Vec<u8>) -> Option<Value> {
+    let end = received.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    let lines: Vec<u8> = received.drain(..end).collect();
+    if received.len() > MAX_REPORT {
+        received.clear();
+    }
+    lines.split(|byte| *byte == b'\n').rev().find_map(|line| serde_json::from_slice(line).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_last_complete_report_counts() {
+        let mut received = b"{\"a\": 1}\n{\"a\": 2}\n{\"a\"".to_vec();
+        assert_eq!(last_report(&mut received), Some(json!({ "a": 2 })));
+        assert_eq!(last_report(&mut received), None);
+        received.extend_from_slice(b": 3}\n");
+        assert_eq!(last_report(&mut received), Some(json!({ "a": 3 })));
+        assert!(received.is_empty());
+        received.extend_from_slice(b"no JSON\n{\"a\": 4}\n}\n");
+        assert_eq!(last_report(&mut received), Some(json!({ "a": 4 })));
+    }
+
+    #[test]
+    fn a_report_without_end_takes_no_more_memory() {
+        let mut received = vec![b'1'; MAX_REPORT];
+        assert_eq!(last_report(&mut received), None);
+        received.push(b'1');
+        assert_eq!((last_report(&mut received), received.len()), (None, 0));
+    }
+}

@@ -1,0 +1,81 @@
+//! Keeps the copies of routes and permanent neighbours equal to the originals, which may change.
+
+use std::collections::BTreeMap;
+use std::ffi::c_int;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use super::{neighbours, routes};
+use crate::namespace::netlink::{ChangeSocket, RouteChange};
+
+/// Maximum time of a wait for a change.
+const LONGEST_WAIT: Duration = Duration::from_millis(100);
+
+/// Time from a change until the copies are compared: changes come in groups, and each comparison reads all routes.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Follows the changes of routes and permanent neighbours of the wire. Needs CAP_NET_ADMIN.
+pub struct RouteFollower {
+    changes: ChangeSocket,
+    copies: Copies,
+}
+
+/// The copies at a device.
+pub(super) struct Copies {
+    pub wire: c_int,
+    pub device: c_int,
+    /// MTU of the device, in bytes.
+    pub mtu: usize,
+    /// The copies of permanent neighbours, by address.
+    pub neighbours: BTreeMap<Vec<u8>, neighbours::Neighbour>,
+}
+
+impl RouteFollower {
+    /// Copies the permanent neighbours and the routes of an interface, and returns the numbers of routes. Changes from
+    /// now on are not missed.
+    pub(super) fn start(wire: c_int, device: c_int, mtu: usize) -> io::Result<(RouteFollower, routes::RouteCounts)> {
+        let changes = ChangeSocket::open()?;
+        let mut copies = Copies { wire, device, mtu, neighbours: BTreeMap::new() };
+        copies.update_neighbours()?;
+        let counts = routes::update(wire, device, mtu)?;
+        Ok((RouteFollower { changes, copies }, counts))
+    }
+
+    /// Follows changes until `stop` is set.
+    pub fn follow(&mut self, stop: &AtomicBool) {
+        while !stop.load(Ordering::Relaxed) {
+            if !crate::wait(&[self.changes.as_raw_fd()], LONGEST_WAIT).unwrap_or(false) {
+                continue;
+            }
+            std::thread::sleep(PAUSE);
+            let changed = self.changes.take();
+            // A copy that the kernel refuses costs nothing: the original remains.
+            if changed.contains(&RouteChange::Neighbour) {
+                let _ = self.copies.update_neighbours();
+            }
+            if changed.contains(&RouteChange::Route) {
+                let _ = routes::update(self.copies.wire, self.copies.device, self.copies.mtu);
+            }
+        }
+    }
+}
+
+impl Copies {
+    /// Makes the copies of permanent neighbours equal to the originals. Nobody may answer requests for their addresses.
+    fn update_neighbours(&mut self) -> io::Result<()> {
+        let originals = neighbours::permanent(self.wire)?;
+        for (address, copy) in &self.neighbours {
+            if !originals.contains_key(address) {
+                // The kernel or a user may have removed it.
+                let _ = copy.remove_from(self.device).send();
+            }
+        }
+        let device = self.device;
+        let added = originals.iter().filter(|(address, found)| self.neighbours.get(*address) != Some(found));
+        let result = added.into_iter().try_for_each(|(_, neighbour)| neighbour.add_to(device).send());
+        self.neighbours = originals;
+        result
+    }
+}
