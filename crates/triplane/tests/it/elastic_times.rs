@@ -1,7 +1,7 @@
 //! Tests simulated times of tables in the memory of servers, to the nanosecond: the cost of a READ and of a cached
 //! entry compared with a table of the switch.
 
-use crate::support::{Directory, run, triplane};
+use crate::support::{Directory, root, run, triplane};
 
 const DELAY_NS: u64 = 5_000;
 /// Requests of a run, and their times.
@@ -141,4 +141,39 @@ fn a_cached_entry_takes_the_time_of_a_table_of_the_switch() {
     // The key becomes popular with its eighth lookup.
     assert_eq!(times[..POPULAR], [expected(64, cells); POPULAR]);
     assert_eq!(times[POPULAR..], local[POPULAR..]);
+}
+
+/// Returns the largest latency of each kind of traffic in the router with tables in memory, with these faults. Nothing
+/// is lost.
+fn router_latencies(faults: &str) -> Vec<u64> {
+    let directory = Directory::new();
+    let mut scenario = "duration = \"1s\"\n".to_owned();
+    for (name, from, to) in [("longest", "one", "w1"), ("default", "one", "w3"), ("other", "two", "w2")] {
+        scenario += &format!(
+            "[[traffic]]\nname = {name:?}\nkind = \"udp\"\nfrom = {from:?}\nto = {to:?}\nrate = \"1Mbps\"\n\
+             size = 200\nstart = \"100ms\"\nstop = \"900ms\"\n"
+        );
+    }
+    let scenario = directory.write("scenario.toml", scenario + faults);
+    let lab = root().join("examples/elastic-router/lab.toml");
+    let lab = lab.to_str().expect("the path is UTF-8");
+    let results = run(&mut triplane(&["lab", "sim", lab, "--scenario", &scenario, "--json"])).ok().json();
+    let traffic = results["traffic"].as_array().expect("there are results");
+    for one in traffic {
+        assert!(one["sent"] == one["received"] && one["sent"].as_u64() > Some(300), "{one}");
+    }
+    traffic.iter().map(|one| one["latency_ns"]["max"].as_u64().expect("packets arrived")).collect()
+}
+
+#[test]
+fn packets_do_not_wait_for_a_server_whose_link_is_down() {
+    let faults = |all: &[(u32, &str, &str)]| {
+        let one = |(at, key, server): &(u32, &str, &str)| {
+            format!("[[faults]]\nat = \"{at}ms\"\n{key} = [\"s1\", \"{server}\"]\n")
+        };
+        all.iter().map(one).collect::<String>()
+    };
+    let changing = router_latencies(&faults(&[(300, "down", "m1"), (500, "up", "m1"), (600, "down", "m2")]));
+    // The answers of one server follow each other on its link.
+    assert_eq!(changing, router_latencies(&faults(&[(50, "down", "m2")])));
 }
