@@ -14,7 +14,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
-use elastic::routes::{MemoryServer, ServerId, UnmeteredLinks, target_arcs};
+use elastic::routes::{MemoryServer, ServerId, target_arcs};
 use ir::Program;
 use rdma::setup::ConnectRefusal;
 use rdma::{MemorySessionConfig, RequesterCounts};
@@ -376,9 +376,8 @@ impl<S: RowSwitch> ElasticSwitch<S> {
             let lent = self.membership.lent(number);
             remote.table.set_servers(&lent).expect("each server lends what its share takes");
             let is_open = |id| self.servers.get(id).is_some_and(|of_server| of_server.session.is_open(number as u32));
-            for server in lent.iter().filter(|server| is_open(server.id)) {
-                remote.table.server_up(server.id, &mut UnmeteredLinks);
-            }
+            let open: Vec<ServerId> = lent.iter().map(|server| server.id).filter(|id| is_open(*id)).collect();
+            open.into_iter().for_each(|id| remote.table.server_up(id, self.servers.meters()));
         }
     }
 
@@ -389,7 +388,8 @@ impl<S: RowSwitch> ElasticSwitch<S> {
         let released: Vec<Division> = self.membership.old.extract_if(.., is_over).collect();
         for loan in released.iter().flat_map(|division| &division.loans) {
             // READs under way are sent to other copies.
-            self.tables.iter_mut().for_each(|remote| remote.table.server_down(loan.id, &mut UnmeteredLinks));
+            let meters = self.servers.meters();
+            self.tables.iter_mut().for_each(|remote| remote.table.server_down(loan.id, meters));
             self.membership.end(*loan, &mut self.servers);
         }
         !released.is_empty()

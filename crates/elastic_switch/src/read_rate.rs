@@ -1,4 +1,4 @@
-//! Limits the rate of the answers to READs on each port, so that a link that is full of other traffic is avoided.
+//! Limits the rate of READ answers on each port, which leaves capacity of the link to other traffic.
 
 use std::collections::BTreeMap;
 
@@ -28,13 +28,24 @@ pub(crate) struct ReadMeters {
     now: Time,
     ports: BTreeMap<ServerId, PortId>,
     meters: BTreeMap<PortId, Meter>,
+    /// Meters as they were when they were saved, if they have changed since.
+    saved: Vec<(PortId, Meter)>,
+    is_saving: bool,
 }
 
 impl ReadMeters {
     /// Creates the meters for a rate in bits per second.
     pub fn new(bits_per_second: Option<u64>, mtu: Mtu) -> ReadMeters {
         let rate = bits_per_second.map(|bits| bits.div_ceil(8));
-        ReadMeters { rate, mtu, now: Time::ZERO, ports: BTreeMap::new(), meters: BTreeMap::new() }
+        ReadMeters {
+            rate,
+            mtu,
+            now: Time::ZERO,
+            ports: BTreeMap::new(),
+            meters: BTreeMap::new(),
+            saved: Vec::new(),
+            is_saving: false,
+        }
     }
 
     /// Sets the time of the READs that follow.
@@ -64,8 +75,64 @@ impl ReadMeters {
 
 impl LinkMeter for ReadMeters {
     fn is_busy(&mut self, server: ServerId, bytes: u32) -> bool {
-        let Some(meter) = self.ports.get(&server).and_then(|port| self.meters.get_mut(port)) else { return false };
-        let bytes = bytes + self.mtu.packets(bytes) * HEADERS;
-        meter.execute(Unit::Bytes, bytes.into(), self.now.as_ns()) == Colour::Red
+        let Some(port) = self.ports.get(&server).copied() else { return false };
+        let Some(meter) = self.meters.get_mut(&port) else { return false };
+        if self.is_saving && !self.saved.iter().any(|(saved, _)| *saved == port) {
+            self.saved.push((port, meter.clone()));
+        }
+        let bytes = u64::from(bytes + self.mtu.packets(bytes) * HEADERS);
+        // An answer that is larger than the burst passes when the meter is full.
+        let bytes = bytes.min(meter.config().map_or(bytes, |config| config.pbs));
+        meter.execute(Unit::Bytes, bytes, self.now.as_ns()) == Colour::Red
+    }
+
+    fn save(&mut self) {
+        self.saved.clear();
+        self.is_saving = self.rate.is_some();
+    }
+
+    fn restore(&mut self) {
+        self.is_saving = false;
+        self.meters.extend(self.saved.drain(..));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SERVERS: [ServerId; 2] = [ServerId(1), ServerId(2)];
+
+    /// Returns meters of two ports at 8 Mbit/s, with bursts of 16 KiB: 16 answers of 1,000 bytes each.
+    fn meters() -> ReadMeters {
+        let mut meters = ReadMeters::new(Some(8_000_000), Mtu::Mtu1024);
+        SERVERS.into_iter().zip([PortId(1), PortId(2)]).for_each(|(server, port)| meters.add(server, port));
+        meters
+    }
+
+    fn passing(meters: &mut ReadMeters, server: ServerId) -> usize {
+        (0..100).filter(|_| !meters.is_busy(server, 1000 - HEADERS)).count()
+    }
+
+    #[test]
+    fn restored_meters_have_the_tokens_of_before() {
+        let mut meters = meters();
+        meters.save();
+        assert_eq!(SERVERS.map(|server| passing(&mut meters, server)), [16, 16]);
+        meters.restore();
+        assert_eq!(SERVERS.map(|server| passing(&mut meters, server)), [16, 16]);
+        // Without another save, nothing returns.
+        meters.restore();
+        assert_eq!(SERVERS.map(|server| passing(&mut meters, server)), [0, 0]);
+    }
+
+    #[test]
+    fn an_answer_beyond_the_burst_passes_a_full_meter() {
+        let mut meters = meters();
+        assert!(!meters.is_busy(SERVERS[0], 1 << 16) && meters.is_busy(SERVERS[0], 1));
+        meters.set_time(Time::from_ms(17));
+        assert!(!meters.is_busy(SERVERS[0], 1 << 16));
+        meters.remove(SERVERS[0]);
+        assert!((0..100).all(|_| !meters.is_busy(SERVERS[0], 1 << 16)), "unknown servers have no rate");
     }
 }

@@ -43,7 +43,7 @@ pub struct MemoryServerPort {
 pub(crate) struct ServerSession {
     port: PortId,
     /// Whether the port is up. Nothing is sent otherwise.
-    is_path_up: bool,
+    is_port_up: bool,
     pub session: MemorySession,
     /// READs of tables.
     pub reads: u64,
@@ -71,13 +71,13 @@ impl ServerSessions {
     pub fn begin(&mut self, id: ServerId, port: PortId, config: MemorySessionConfig, sizes: &[u64]) {
         self.meters.add(id, port);
         self.sessions
-            .insert(id, ServerSession { port, is_path_up: true, session: MemorySession::new(config, sizes), reads: 0 });
+            .insert(id, ServerSession { port, is_port_up: true, session: MemorySession::new(config, sizes), reads: 0 });
     }
 
     /// Ends a session. Its last frames release the memory.
     pub fn end(&mut self, id: ServerId, frames: &mut Vec<Frame>) {
         self.meters.remove(id);
-        if let Some(ServerSession { port, session, .. }) = self.sessions.remove(&id) {
+        if let Some(ServerSession { port, session, is_port_up: true, .. }) = self.sessions.remove(&id) {
             frames.extend(session.end().into_iter().map(|data| Frame { port, data }));
         }
     }
@@ -97,19 +97,23 @@ impl ServerSessions {
         self.sessions.contains_key(&id)
     }
 
-    /// Gives up the connections of servers behind ports that are down. They are opened again when the port is up.
-    pub fn update_paths(&mut self, is_up: impl Fn(PortId) -> bool) {
+    /// Gives up the connections of servers behind ports that are down. They are opened again when the port is up. If
+    /// the ports of all servers are down, none is given up: the copies would be lost, and there are no others.
+    pub fn update_ports(&mut self, is_up: impl Fn(PortId) -> bool) {
+        if !self.sessions.values().any(|of_server| is_up(of_server.port)) {
+            return;
+        }
         for of_server in self.sessions.values_mut() {
-            let was_up = std::mem::replace(&mut of_server.is_path_up, is_up(of_server.port));
-            if was_up && !of_server.is_path_up {
-                of_server.session.lose_path();
+            let was_up = std::mem::replace(&mut of_server.is_port_up, is_up(of_server.port));
+            if was_up && !of_server.is_port_up {
+                of_server.session.close_all();
             }
         }
     }
 
     /// Does the due work of sessions whose ports are up.
     pub fn tick(&mut self, now: Time, random: &mut dyn NumberSource) {
-        let up = self.sessions.values_mut().filter(|of_server| of_server.is_path_up);
+        let up = self.sessions.values_mut().filter(|of_server| of_server.is_port_up);
         up.for_each(|of_server| of_server.session.tick(now, random));
     }
 
@@ -121,7 +125,7 @@ impl ServerSessions {
 
     /// Returns the time at which a session has something to do.
     pub fn next_deadline(&self) -> Option<Time> {
-        let up = self.sessions.values().filter(|of_server| of_server.is_path_up);
+        let up = self.sessions.values().filter(|of_server| of_server.is_port_up);
         up.filter_map(|of_server| of_server.session.next_deadline()).min()
     }
 
@@ -133,7 +137,8 @@ impl ServerSessions {
         if !self.is_own(frame) {
             return false;
         }
-        for of_server in self.sessions.values_mut().filter(|of_server| of_server.port == port) {
+        let of_port = |of_server: &&mut ServerSession| of_server.port == port && of_server.is_port_up;
+        for of_server in self.sessions.values_mut().filter(of_port) {
             if of_server.session.on_frame(now, frame) == Receipt::Ours {
                 break;
             }
@@ -161,7 +166,7 @@ impl ServerSessions {
     /// Sends what may be sent now.
     pub fn transmit(&mut self, now: Time, frames: &mut Vec<Frame>) {
         let mut list = FrameList::default();
-        for ServerSession { port, session, .. } in self.sessions.values_mut().filter(|of_server| of_server.is_path_up) {
+        for ServerSession { port, session, .. } in self.sessions.values_mut().filter(|of_server| of_server.is_port_up) {
             session.transmit(now, &mut list);
             while let Some(data) = list.pop() {
                 frames.push(Frame { port: *port, data });

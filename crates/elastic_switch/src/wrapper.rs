@@ -277,9 +277,11 @@ impl<S: RowSwitch> ElasticSwitch<S> {
     /// Does everything that can be done now.
     fn advance(&mut self, now: Time, output: &mut Vec<Frame>) {
         let ports = self.inner.ports();
-        self.servers.update_paths(|port| ports.is_up(port));
+        self.servers.update_ports(|port| ports.is_up(port));
         self.servers.tick(now, &mut *self.random);
         self.servers.meters().set_time(now);
+        // Connections that ended are known before anything is looked up.
+        self.take_completions(now);
         self.take_changes();
         let mut budget = WORK_BUDGET;
         for _ in 0..MAX_ROUNDS {

@@ -20,7 +20,7 @@ impl HugeBytes {
     /// Maps this number of zeroed bytes.
     ///
     /// # Errors
-    /// If the kernel has no room for them, or there are none.
+    /// Returns an error if `len` is 0 or the kernel cannot map that much memory.
     pub fn new(len: usize) -> io::Result<HugeBytes> {
         // SAFETY: creates a new private mapping at an address that the kernel chooses.
         let base = unsafe {

@@ -55,7 +55,7 @@ pub(crate) enum Access {
     Swap,
 }
 
-/// Prefetches bytes that are read soon, as far as they are few.
+/// Prefetches the first `PREFETCHED_LINES` cache lines of each range, the first line of all ranges before the others.
 #[inline]
 pub(crate) fn prefetch_all(named: &[&[u8]]) {
     named.iter().for_each(|bytes| tables::prefetch(bytes, 0));

@@ -43,11 +43,11 @@ struct Loan {
     renewed: Time,
 }
 
-/// Returns this number of zeroed bytes, or none if there is no room.
+/// A function that allocates zeroed memory of a size in bytes; `None` if there is not enough.
 pub type AllocateFn<B> = fn(usize) -> Option<B>;
 
-/// READs of a connection that may be outstanding. Network cards allow 16, as they keep a record of each. This server
-/// keeps none, and it is slower to answer when its processor is busy: more READs are then answered at once.
+/// Maximum number of outstanding READs of a connection. RDMA cards allow 16, because they keep state for each. This
+/// server keeps none, and a longer queue hides the time until its process is scheduled.
 pub const MAX_READS: u16 = 256;
 
 /// Maximum length of a READ or WRITE, in bytes. Tables need less, and longer responses would let a sender of

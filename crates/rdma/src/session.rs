@@ -329,11 +329,16 @@ impl MemorySession {
         }
     }
 
-    /// Closes all connections at once, because no frame gets to the server. The next [`MemorySession::tick`] opens
-    /// others: the owner calls it when there is a path again.
-    pub fn lose_path(&mut self) {
+    /// Closes all open connections at once. The next [`MemorySession::tick`] asks for new ones, so the owner calls it
+    /// only while the server can be reached.
+    pub fn close_all(&mut self) {
         self.setup_frames.clear();
-        (0..self.connections.len()).for_each(|slot| self.close_connection(slot, Time::ZERO));
+        for slot in 0..self.connections.len() {
+            if let ConnectionState::Asking { at, .. } = &mut self.connections[slot].state {
+                *at = Time::ZERO;
+            }
+            self.close_connection(slot, Time::ZERO);
+        }
     }
 
     /// Closes an open connection, and opens another one at `until`.

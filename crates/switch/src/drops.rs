@@ -85,8 +85,8 @@ reasons! {
     TableQueueFull, "table.queue-full", "because too many packets wait for entries in the memory of servers";
     /// No server with the part of the table that the packet needs is connected.
     NoMemoryServer, "table.no-server", "because no memory server with the part of the table was connected";
-    /// The links to all servers with the part of the table were at the rate that READs may take.
-    MemoryLinksBusy, "table.links-busy", "because READs had the maximum rate on the links to all memory servers";
+    /// The links to all servers with the part of the table were at the maximum rate of READs.
+    MemoryLinksBusy, "table.links-busy", "because the links to all memory servers of the entry were at the maximum rate of READs";
     /// No memory server gave a valid answer.
     NoMemoryAnswer, "table.no-answer", "because no memory server gave a valid answer";
     /// The switch stopped while the packet waited for an entry in the memory of a server.

@@ -296,8 +296,8 @@ pub struct RunArgs {
     #[arg(long, value_name = "ADDRESS", requires = "memory", default_value = "198.19.0.1")]
     pub memory_address: std::net::Ipv4Addr,
 
-    /// Maximum rate of the answers to READs on each port to a memory server, such as 8Gbps. Beyond it, READs go to the
-    /// other server of an entry. Without it, there is no limit.
+    /// Maximum rate of READ answers on each port to a memory server, such as 8Gbps. READs beyond it go to the other
+    /// server of the entry; if that link is at the rate, too, the packet is dropped. No limit by default.
     #[arg(long, value_name = "RATE", requires = "memory")]
     pub memory_rate: Option<lab::Rate>,
 

@@ -131,6 +131,12 @@ pub trait LinkMeter {
     /// Whether a READ of this number of bytes would exceed the rate of the server's link (the colour red). Counts the
     /// bytes if it would not.
     fn is_busy(&mut self, server: ServerId, bytes: u32) -> bool;
+
+    /// Remembers the counts, for [`LinkMeter::restore`].
+    fn save(&mut self) {}
+
+    /// Returns to the counts that were saved last: the READs since then are not made.
+    fn restore(&mut self) {}
 }
 
 /// Links without rates.

@@ -7,7 +7,7 @@ use super::{ElasticDrop, ElasticTable, LookupOutcome, RecordBytes, TableEffect};
 use crate::keys::{KeyForm, ProbeKey};
 use crate::lookups::{JoinOutcome, LookupId};
 use crate::mutant::ElasticMutant;
-use crate::routes::{CopyId, LinkMeter, RouteRefusal};
+use crate::routes::{CopyId, LinkMeter, ReadRoute, RouteRefusal};
 
 /// Result of beginning a lookup.
 #[derive(Debug, PartialEq, Eq)]
@@ -55,6 +55,15 @@ fn found(record: Option<RecordBytes>) -> LookupOutcome {
     record.map_or(LookupOutcome::Miss, LookupOutcome::Hit)
 }
 
+/// Returns the reason for dropping a packet whose READ has no route, at the first attempt or a later one.
+fn refused(refusal: RouteRefusal, is_first: bool) -> ElasticDrop {
+    match refusal {
+        RouteRefusal::LinkBusy => ElasticDrop::LinkBusy,
+        RouteRefusal::NoServer if is_first => ElasticDrop::NoServer,
+        RouteRefusal::NoServer => ElasticDrop::NoAnswer,
+    }
+}
+
 impl<P> ElasticTable<P> {
     /// Looks up a key for a packet. The packet waits after others of its key, or is answered locally, or waits for a
     /// READ. Bytes are the fields of the key as [`crate::keys::KeyForm`] defines them.
@@ -86,8 +95,7 @@ impl<P> ElasticTable<P> {
             let outcome = self.drop_reason(ElasticDrop::Full);
             return self.at_once(packet, outcome);
         }
-        self.begin_lookup(key, hash, packet, links);
-        LookupStart::Waiting
+        self.begin_lookup(key, hash, packet, links)
     }
 
     /// Answers a packet without waiting, but not before answers that are among the effects.
@@ -125,7 +133,9 @@ impl<P> ElasticTable<P> {
         Some(LookupOutcome::Miss)
     }
 
-    fn begin_lookup(&mut self, key: &[u8], hash: u64, packet: P, links: &mut dyn LinkMeter) {
+    /// Begins a lookup whose READs can all be made. Otherwise it makes none: those of a lookup that is dropped would
+    /// take the rate of the links from others.
+    fn begin_lookup(&mut self, key: &[u8], hash: u64, packet: P, links: &mut dyn LinkMeter) -> LookupStart<P> {
         let probe = |key: ProbeKey, hash| {
             let home = self.layout.home(hash);
             LookupProbe { key, home, result: None, reads: 0, tried: SmallVec::new() }
@@ -138,12 +148,26 @@ impl<P> ElasticTable<P> {
                 keys.map(|key| probe(key.clone(), self.secret.key_hash(&key))).collect()
             }
         };
-        let count = probes.len();
+        if probes.len() > 1 {
+            links.save();
+        }
+        let routes = probes.iter().map(|part| self.routes.route(part.home, &[], links));
+        let routes: SmallVec<[ReadRoute; 1]> = match routes.collect() {
+            Ok(routes) => routes,
+            Err(refusal) => {
+                if probes.len() > 1 {
+                    links.restore();
+                }
+                let outcome = self.drop_reason(refused(refusal, true));
+                return self.at_once(packet, outcome);
+            }
+        };
         let state = LookupState { number: self.numbers.begin(), hash, probes };
         let id = self.lookups.begin(hash, key, packet, state);
-        for probe in 0..count {
-            self.read(id, probe, links);
+        for (probe, route) in routes.into_iter().enumerate() {
+            self.send_read(id, probe, route);
         }
+        LookupStart::Waiting
     }
 
     /// Sends the READ of a part of a lookup, or ends the lookup if there is no copy to read.
@@ -153,14 +177,16 @@ impl<P> ElasticTable<P> {
         let route = match self.routes.route(part.home, &part.tried, links) {
             Ok(route) => route,
             Err(refusal) => {
-                let reason = match refusal {
-                    RouteRefusal::LinkBusy => ElasticDrop::LinkBusy,
-                    RouteRefusal::NoServer if part.tried.is_empty() => ElasticDrop::NoServer,
-                    RouteRefusal::NoServer => ElasticDrop::NoAnswer,
-                };
+                let reason = refused(refusal, part.tried.is_empty());
                 return self.end_lookup(id, LookupOutcome::Dropped(reason));
             }
         };
+        self.send_read(id, probe, route);
+    }
+
+    fn send_read(&mut self, id: LookupId, probe: usize, route: ReadRoute) {
+        let Some((_, state)) = self.lookups.get(id) else { return };
+        let part = &mut state.probes[probe];
         part.reads += 1;
         let home = part.home;
         let kind = TicketKind::Read { lookup: id, probe, copy: route.copy, epoch: route.epoch, home };

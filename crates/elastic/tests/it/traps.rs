@@ -447,6 +447,51 @@ fn prefix_config(lengths: &[u32]) -> TableConfig {
     TableConfig { keys, ..config() }
 }
 
+/// Links that take this number of further READs.
+#[derive(Default)]
+struct CountedLinks {
+    left: u32,
+    saved: u32,
+}
+
+impl LinkMeter for CountedLinks {
+    fn is_busy(&mut self, _server: ServerId, _bytes: u32) -> bool {
+        let is_busy = self.left == 0;
+        self.left = self.left.saturating_sub(1);
+        is_busy
+    }
+
+    fn save(&mut self) {
+        self.saved = self.left;
+    }
+
+    fn restore(&mut self) {
+        self.left = self.saved;
+    }
+}
+
+#[test]
+fn a_lookup_that_is_refused_makes_none_of_its_reads() {
+    let mut rig = TableRig::new(prefix_config(&[8, 12, 16]));
+    for (bytes, length, number) in [([0xab, 0], 8, 1), ([0xab, 0xc0], 12, 2), ([0xab, 0xcd], 16, 3)] {
+        rig.table.insert(prefix(&bytes, length), &[0, 0, number]).expect("there is room");
+    }
+    rig.settle();
+    let before = rig.table.counts();
+    let mut links = CountedLinks { left: 2, saved: 0 };
+    let start = rig.table.lookup(&[0xab, 0xcd], 1, &mut links);
+    let dropped = LookupOutcome::Dropped(ElasticDrop::LinkBusy);
+    assert!(matches!(start, LookupStart::Answered { packet: 1, outcome } if outcome == dropped));
+    rig.collect();
+    let counts = rig.table.counts();
+    assert_eq!((rig.pending.len(), counts.reads - before.reads, links.left), (0, 0, 2), "others may use the links");
+    assert_eq!(counts.dropped[ElasticDrop::LinkBusy as usize], 1);
+    links.left = 3;
+    assert!(matches!(rig.table.lookup(&[0xab, 0xcd], 2, &mut links), LookupStart::Waiting));
+    rig.settle();
+    assert_eq!((rig.take(), links.left), (vec![(2, hit(3))], 0));
+}
+
 #[test]
 fn a_lookup_of_prefixes_reads_a_window_for_each_length_in_use() {
     let mut rig = TableRig::new(prefix_config(&[8, 12, 16]));

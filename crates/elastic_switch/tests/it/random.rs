@@ -106,7 +106,12 @@ fn run(seed: u64) {
         match random.below(20) {
             0..=11 => traffic.send(&mut rig, &mut random),
             12..=16 => traffic.write(&mut rig, &mut random),
-            17..=18 => rig.run_until(rig.now.after_ns(random.below(100_000))),
+            17 => rig.run_until(rig.now.after_ns(random.below(100_000))),
+            18 => {
+                let server = random.below(settings.servers as u64) as usize;
+                rig.set_port_up(server, random.below(3) > 0);
+                rig.run_until(rig.now.after_ns(random.below(100_000)));
+            }
             _ => {
                 let server = random.below(settings.servers as u64) as usize;
                 rig.set_running(server, random.below(3) > 0);
@@ -114,8 +119,12 @@ fn run(seed: u64) {
             }
         }
     }
-    (0..settings.servers).for_each(|server| rig.set_running(server, true));
+    for server in 0..settings.servers {
+        rig.set_running(server, true);
+        rig.set_port_up(server, true);
+    }
     rig.run_ms(2_000);
+    assert!(rig.switch.counts().iter().all(|counts| counts.is_settled), "seed {seed}: {:?}", rig.switch.counts());
     traffic.check(seed, &rig);
     let mut last: BTreeMap<u16, u16> = BTreeMap::new();
     let mut numbers: Vec<u32> = Vec::new();

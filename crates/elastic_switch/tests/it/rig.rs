@@ -225,6 +225,11 @@ impl Rig {
         self.servers[server] = is_running.then(|| node(server));
     }
 
+    /// Sets the state of the port to a server. Frames that are under way arrive nevertheless.
+    pub fn set_port_up(&mut self, server: usize, is_up: bool) {
+        assert!(self.switch.set_port_up(place(server).port, is_up), "the switch has the port");
+    }
+
     /// Adds a server to those of the switch.
     pub fn add(&mut self, server: usize) -> Result<(), MembershipError> {
         self.switch.add_server(place(server))

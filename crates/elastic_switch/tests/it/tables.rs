@@ -305,8 +305,11 @@ fn lookups_of_a_port_that_goes_down_are_sent_to_other_copies_in_the_same_step() 
         assert_eq!(rig.switch.server_counts()[1].requests.timeouts, 0, "{:?}", rig.switch.server_counts());
         // Nothing is sent as long as the port is down, and writes do not wait for it.
         rig.write("one", 7, &[70]);
+        let written = rig.exchanged[&(true, 0)].0;
         rig.run_ms(100);
         assert_eq!(rig.exchanged[&(true, 1)].0, before[1]);
+        let counts = &rig.switch.counts()[0];
+        assert!(counts.queued_changes == 0 && rig.exchanged[&(true, 0)].0 > written, "{counts:?}");
         assert!(rig.switch.set_port_up(PortId(4), true));
         rig.run_ms(50);
         assert!(rig.switch.counts().iter().all(|counts| counts.is_settled), "{:?}", rig.switch.counts());

@@ -364,7 +364,7 @@ fn hosts_have_the_rules_of_their_shims() {
         ("", "shim = { insert = [\"a.tpp dport 80\"] }", "`dport` is no condition: expected from, to, tcp"),
         ("", "shim = { collect = [] }", "`collect`"),
         ("", "shim = { policy = 3 }", "`policy` must be a string"),
-        ("shim = false", "", "`shim = false` is for single hosts"),
+        ("shim = false", "", "`shim = false` is not allowed below [defaults]: write it below [hosts.NAME]"),
     ] {
         let (_, findings) = read(&with(defaults, host));
         assert!(findings.contains(message), "{defaults} {host}: {findings}");

@@ -184,7 +184,7 @@ impl Reader<'_> {
                 Some(ShimValue::Own(shim)) => defaults.shim = shim,
                 Some(ShimValue::None) => {
                     let span = self.get(table, "shim").map_or(Span::new(self.file, 0, 0), |(_, span)| span);
-                    self.wrong(span, "`shim = false` is for single hosts");
+                    self.wrong(span, "`shim = false` is not allowed below [defaults]: write it below [hosts.NAME]");
                 }
                 Some(ShimValue::Default) | None => {}
             }

@@ -51,7 +51,7 @@ impl RouteFollower {
             }
             std::thread::sleep(PAUSE);
             let changed = self.changes.take();
-            // A copy that the kernel refuses costs nothing: the original remains.
+            // Without a copy, the original remains, and is tried again at the next change.
             if changed.contains(&RouteChange::Neighbour) {
                 let _ = self.copies.update_neighbours();
             }
@@ -72,10 +72,14 @@ impl Copies {
                 let _ = copy.remove_from(self.device).send();
             }
         }
-        let device = self.device;
-        let added = originals.iter().filter(|(address, found)| self.neighbours.get(*address) != Some(found));
-        let result = added.into_iter().try_for_each(|(_, neighbour)| neighbour.add_to(device).send());
-        self.neighbours = originals;
-        result
+        let mut copied = BTreeMap::new();
+        for (address, found) in originals {
+            let is_copied = self.neighbours.get(&address) == Some(&found);
+            if is_copied || routes::allowed(found.add_to(self.device).send())? {
+                copied.insert(address, found);
+            }
+        }
+        self.neighbours = copied;
+        Ok(())
     }
 }

@@ -12,6 +12,8 @@ const RTMSG: usize = 12;
 const NEXT_HOP: usize = 8;
 /// The flag of a route whose gateway need not be in one of the host's networks (`RTNH_F_ONLINK`).
 const ON_LINK: u32 = 4;
+/// The flag of a cached exception, such as the MTU of a path, which is no route of the table (`RTM_F_CLONED`).
+const CACHED: u32 = 0x200;
 /// Attributes that copies have. `RTA_OIF` and `RTA_METRICS` change.
 const KEPT: [u16; 5] = [libc::RTA_DST, libc::RTA_GATEWAY, libc::RTA_PREFSRC, libc::RTA_PRIORITY, libc::RTA_METRICS];
 /// Attributes of routes that are not copied: a gateway of another family, which IPv6 resolves, so not at the device,
@@ -29,7 +31,7 @@ pub struct RouteCounts {
     /// Routes that lead to the device.
     pub copied: usize,
     /// Routes that still lead to the interface: those of other tables, with several next hops, with an encapsulation or
-    /// an IPv6 gateway. Their packets do not pass through the program.
+    /// an IPv6 gateway, and those whose copies the kernel refuses. Their packets do not pass through the program.
     pub left: usize,
 }
 
@@ -91,14 +93,40 @@ pub(super) fn update(wire: c_int, device: c_int, mtu: usize) -> io::Result<Route
     let mut body = [0; RTMSG];
     body[0] = libc::AF_INET as u8;
     let routes = dump(libc::RTM_GETROUTE, &body)?;
-    let (requests, counts) = changes(&routes, wire, device, mtu);
-    requests.into_iter().try_for_each(|request| request.send())?;
+    let (removed, added, mut counts) = changes(&routes, wire, device, mtu);
+    for request in removed {
+        // The kernel removes routes by itself, too.
+        allowed(request.send())?;
+    }
+    for request in added {
+        // The kernel may refuse the copy of a route that it has kept, such as one whose gateway is gone.
+        if !allowed(request.send())? {
+            (counts.copied, counts.left) = (counts.copied.saturating_sub(1), counts.left + 1);
+        }
+    }
     Ok(counts)
 }
 
-/// Returns the requests that make the routes of the device copies of those of the wire. The routes are in the order in
-/// which the kernel uses them.
-fn changes(routes: &[Vec<u8>], wire: c_int, device: c_int, mtu: usize) -> (Vec<NetlinkRequest>, RouteCounts) {
+/// Returns whether a request about one route or neighbour was granted. One that is refused leaves others possible.
+///
+/// # Errors
+/// If no request is permitted.
+pub(super) fn allowed(result: io::Result<()>) -> io::Result<bool> {
+    match result {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Err(error),
+        Err(_) => Ok(false),
+    }
+}
+
+/// Returns the requests that make the routes of the device copies of those of the wire: those that remove routes, and
+/// those that add some. The routes are in the order in which the kernel uses them.
+fn changes(
+    routes: &[Vec<u8>],
+    wire: c_int,
+    device: c_int,
+    mtu: usize,
+) -> (Vec<NetlinkRequest>, Vec<NetlinkRequest>, RouteCounts) {
     let mut counts = RouteCounts::default();
     // By key: the routes of both interfaces in their order, each with whether it is one of the device.
     let mut by_key: BTreeMap<RouteKey, Vec<(bool, CopiedRoute)>> = BTreeMap::new();
@@ -129,14 +157,14 @@ fn changes(routes: &[Vec<u8>], wire: c_int, device: c_int, mtu: usize) -> (Vec<N
     }
     // A gateway must be reachable when its route is added.
     added.sort_by_key(CopiedRoute::has_gateway);
-    removed.extend(added.iter().map(|copy| copy.add_to(device)));
-    (removed, counts)
+    (removed, added.iter().map(|copy| copy.add_to(device)).collect(), counts)
 }
 
 /// Decides on a route of the interface `from`.
 fn copy_of(route: &[u8], from: c_int, mtu: usize) -> RouteCopy {
     let Some((head, rest)) = route.split_first_chunk::<RTMSG>() else { return RouteCopy::None };
-    if head[7] != libc::RTN_UNICAST || !uses(rest, from) {
+    let flags = u32::from_ne_bytes([head[8], head[9], head[10], head[11]]);
+    if head[7] != libc::RTN_UNICAST || flags & CACHED != 0 || !uses(rest, from) {
         return RouteCopy::None;
     }
     let is_plain = attributes(rest).any(|(kind, value)| kind == libc::RTA_OIF && value == from.to_ne_bytes())
@@ -144,9 +172,8 @@ fn copy_of(route: &[u8], from: c_int, mtu: usize) -> RouteCopy {
     if !is_plain || head[4] != libc::RT_TABLE_MAIN {
         return RouteCopy::Left;
     }
-    let flags = u32::from_ne_bytes([head[8], head[9], head[10], head[11]]) & ON_LINK;
     let mut head = *head;
-    head[8..].copy_from_slice(&flags.to_ne_bytes());
+    head[8..].copy_from_slice(&(flags & ON_LINK).to_ne_bytes());
     let kept = attributes(rest).filter(|(kind, _)| KEPT.contains(kind)).map(|(kind, value)| match kind {
         libc::RTA_METRICS => (kind, with_metrics(value, mtu)),
         _ => (kind, value.to_vec()),
@@ -218,6 +245,20 @@ mod tests {
         [&16u16.to_ne_bytes()[..], &[0, 0], &interface.to_ne_bytes(), &[8, 0, 5, 0, 10, 0, 1, 9]].concat()
     }
 
+    /// Returns all requests in order: those that remove routes, then those that add some.
+    fn all_changes(routes: &[Vec<u8>], wire: c_int, device: c_int, mtu: usize) -> (Vec<NetlinkRequest>, RouteCounts) {
+        let (mut requests, added, counts) = changes(routes, wire, device, mtu);
+        requests.extend(added);
+        (requests, counts)
+    }
+
+    /// Makes a route a cached exception.
+    fn cached(mut route: Vec<u8>) -> Vec<u8> {
+        let flags = u32::from_ne_bytes(route[8..12].try_into().expect("four bytes")) | CACHED;
+        route[8..12].copy_from_slice(&flags.to_ne_bytes());
+        route
+    }
+
     #[test]
     fn routes_of_the_interface_are_copied_or_counted() {
         let outcome = |route: &[u8]| match copy_of(route, 7, 1400) {
@@ -235,6 +276,7 @@ mod tests {
             ("none", route(libc::RT_TABLE_LOCAL, libc::RTN_LOCAL, &[at(7)])),
             ("none", route(MAIN, libc::RTN_BROADCAST, &[at(7)])),
             ("none", route(MAIN, UNICAST, &[paths([8, 6])])),
+            ("none", cached(route(MAIN, UNICAST, &[at(7)]))),
             ("left", route(MAIN, UNICAST, &[paths([8, 7])])),
             ("left", route(100, UNICAST, &[at(7)])),
             ("left", route(MAIN, UNICAST, &[at(7), attribute(RTA_ENCAP, &[0; 4])])),
@@ -291,7 +333,7 @@ mod tests {
                 other => panic!("{other:?}"),
             }
         };
-        let (requests, _) = changes(&routes, 7, 9, 1400);
+        let (requests, _) = all_changes(&routes, 7, 9, 1400);
         for request in requests {
             let is_same = |route: &Vec<u8>| normal(route) == normal(request.body());
             match request.kind() {
@@ -305,7 +347,7 @@ mod tests {
                 }
             }
         }
-        let (requests, counts) = changes(&routes, 7, 9, 1400);
+        let (requests, counts) = all_changes(&routes, 7, 9, 1400);
         assert!(requests.is_empty(), "{requests:?}");
         assert_eq!(counts.left, 0);
         routes
@@ -343,7 +385,7 @@ mod tests {
     fn gateways_are_added_after_the_routes_that_lead_to_them() {
         let mut to_gateway = route(MAIN, UNICAST, &[at(7)]);
         to_gateway[RTMSG + 4] = 11;
-        let (requests, counts) = changes(&[by(1, 7), to_gateway], 7, 9, 1400);
+        let (requests, counts) = all_changes(&[by(1, 7), to_gateway], 7, 9, 1400);
         let has_gateway: Vec<bool> = requests
             .iter()
             .map(|request| attributes(&request.body()[RTMSG..]).any(|(kind, _)| kind == libc::RTA_GATEWAY))

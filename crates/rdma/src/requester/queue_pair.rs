@@ -153,7 +153,7 @@ impl RequesterQp {
         true
     }
 
-    /// Goes back after a timeout, and returns true. Returns false after `max_retries` timeouts without progress.
+    /// Goes back after a timeout, and returns true. Returns false after `max_retries` retransmissions without progress.
     #[must_use]
     pub fn retry_after_timeout(&mut self, max_retries: u8) -> bool {
         if self.retries >= max_retries {

@@ -44,24 +44,24 @@ pub struct PeriodSums {
     pub ports: BTreeMap<(u32, Option<u32>), PortSum>,
     /// Number of programs.
     pub programs: u64,
-    /// Number of programs that name no switch, or none that has room.
+    /// Number of programs that no switch executed, that lack `Switch:ID`, or whose ports exceeded `MAX_PORTS`.
     pub unplaced: u64,
 }
 
-/// Place of a word in memory.
+/// Offset of a word in memory.
 #[derive(Clone, Copy, Debug)]
-struct WordSite {
+struct WordOffset {
     offset: usize,
     may_be_absent: bool,
 }
 
 /// The places of the words of a hop.
 #[derive(Clone, Debug)]
-struct HopPlaces {
-    switch: WordSite,
-    port: Option<WordSite>,
+struct HopOffsets {
+    switch: WordOffset,
+    port: Option<WordOffset>,
     /// Index of the name, and the place.
-    words: Vec<(usize, WordSite)>,
+    words: Vec<(usize, WordOffset)>,
 }
 
 /// A word of a port: the index of its name, number of values, sum and greatest value.
@@ -72,7 +72,7 @@ type PortCell = (usize, u64, u64, u32);
 #[derive(Debug, Default)]
 pub struct PortSums {
     names: Vec<String>,
-    layouts: HashMap<LayoutKey, Vec<HopPlaces>>,
+    layouts: HashMap<LayoutKey, Vec<HopOffsets>>,
     /// Number of programs and the words, by switch and port.
     ports: HashMap<(u32, Option<u32>), (u64, Vec<PortCell>)>,
     programs: u64,
@@ -97,7 +97,7 @@ impl PortSums {
             self.layouts.insert(key, layout);
         }
         let (memory, size) = (packet.memory(), packet.word_size());
-        let value = |place: &WordSite| sums::value_at(memory, place.offset, size, place.may_be_absent);
+        let value = |place: &WordOffset| sums::value_at(memory, place.offset, size, place.may_be_absent);
         let mut is_placed = false;
         for hop in &self.layouts[&key] {
             let Some(switch) = value(&hop.switch) else { continue };
@@ -125,19 +125,19 @@ impl PortSums {
     }
 
     /// Returns the places of a program's words at the hops that identify their switches.
-    fn layout(&mut self, collected: &CollectedProgram, map: &MemoryMap) -> Vec<HopPlaces> {
+    fn layout(&mut self, collected: &CollectedProgram, map: &MemoryMap) -> Vec<HopOffsets> {
         let mut hops: BTreeMap<usize, Vec<HopWord>> = BTreeMap::new();
         for word in sums::hop_words(&collected.program(), map) {
             hops.entry(word.hop).or_default().push(word);
         }
-        let place = |word: &HopWord| WordSite { offset: word.offset, may_be_absent: word.may_be_absent };
+        let place = |word: &HopWord| WordOffset { offset: word.offset, may_be_absent: word.may_be_absent };
         let mut layout = Vec::new();
         for words in hops.into_values() {
             let Some(switch) = words.iter().find(|word| word.name == SWITCH).map(place) else { continue };
             let port = words.iter().find(|word| PORT.contains(&word.name.as_str())).map(place);
             let others = words.iter().filter(|word| word.name != SWITCH && !PORT.contains(&word.name.as_str()));
             let words = others.map(|word| (self.name(&word.name), place(word))).collect();
-            layout.push(HopPlaces { switch, port, words });
+            layout.push(HopOffsets { switch, port, words });
         }
         layout
     }

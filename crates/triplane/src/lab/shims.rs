@@ -91,6 +91,8 @@ pub fn run(args: &ShimMainArgs, output: &Output) -> Result<(), Failure> {
     let map = minions::memory_of(&network);
     let folder = live.topology.topology.parent().unwrap_or(Path::new(""));
     let rules = rules_of(&network.topology, host, folder, &map, &quiet)?;
+    // The programs of the network take memory, and each host has such a process.
+    drop(network);
     let mut shim = open_relay(INTERFACE, DEVICE, &rules)?;
     privileges::restrict(&KeptAccess::default(), false, output)?;
     let stop = signals::stop_on_signals()?;

@@ -55,7 +55,7 @@ struct TopPort {
     words: Vec<TopWord>,
 }
 
-/// What the shims of all hosts collected in their last periods.
+/// Sums of the last reports of all shims.
 #[derive(Debug, Default)]
 struct Top {
     shims: usize,
@@ -152,8 +152,10 @@ impl Top {
         let mut notes = self.silent.iter().map(|shim| format!("shim of {shim}\n")).collect::<String>();
         if self.unplaced > 0 {
             let count = grouped(self.unplaced);
-            notes +=
-                &format!("{count} programs name no switch: let them PUSH [Switch:ID], and enable `tpp` of the lab\n");
+            notes += &format!(
+                "{count} programs do not identify a switch: add PUSH [Switch:ID] to them, and set tpp = \"read\" \
+                 below [defaults]\n"
+            );
         }
         if self.too_long > 0 {
             notes += &format!("{} packets had no room for a program\n", grouped(self.too_long));
@@ -255,7 +257,8 @@ mod tests {
             switch  port  to       programs/s         mean  max\n\
             left       2  right:2         300  Queue  10.0   30\n\
             right      1  h2              300  Queue     -    -\n\n\
-            2 programs name no switch: let them PUSH [Switch:ID], and enable `tpp` of the lab\n\
+            2 programs do not identify a switch: add PUSH [Switch:ID] to them, and set tpp = \"read\" below \
+            [defaults]\n\
             6 packets had no room for a program\n";
         assert_eq!(top.text("l"), expected);
     }

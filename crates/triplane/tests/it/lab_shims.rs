@@ -133,7 +133,9 @@ fn queues_of_a_live_lab_are_seen(options: &[&str]) {
     let receiver = Running::start(&mut labs.command(&receive));
     until("queue", || depth(&labs.top(), "left", 4) > Some(3));
     let process = labs.shim("h2")["pid"].as_u64().expect("it has a process");
+    let is_under_way = || std::fs::metadata(&received).map_or(0, |file| file.len()) < bytes.len() as u64;
     kill(process);
+    assert!(is_under_way(), "the transfer has ended before");
     receiver.wait().ok();
     sender.wait().ok();
     assert!(std::fs::read(&received).expect("what was received") == bytes, "other bytes arrived");

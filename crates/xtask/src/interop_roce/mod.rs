@@ -1,4 +1,4 @@
-//! Runs `cargo xtask interop-roce`: other implementations of RoCEv2 check packets, and are ends of connections.
+//! Runs `cargo xtask interop-roce`: tests packets against scapy, and connections against the soft RoCE of Linux.
 
 mod initramfs;
 mod scapy;
@@ -13,9 +13,8 @@ use anyhow::{Context, Result, bail};
 pub const HELP: &str = "\
 Usage: cargo xtask interop-roce [--only scapy|linux] [--frames N] [--seed N] [--kernel DIR]
 
-scapy: makes N frames of RoCEv2 over IPv4 and IPv6, with every opcode of the reliable connection, and lets scapy take
-them apart and compute their integrity check. Then takes N frames of scapy's apart. Both must find the same fields, and
-each integrity check must be right for both.
+scapy: scapy parses N frames of RoCEv2 that this project makes, over IPv4 and IPv6, with every opcode of the reliable
+connection, and this project parses N frames of scapy. Both must find the same fields and the same integrity check.
 
 linux: boots Debian's kernel in QEMU and connects its soft RoCE (rdma_rxe) with the responder, and with the requester.
 READs, WRITEs and atomic operations of many sizes, over IPv4 and IPv6, with and without loss, duplicates and

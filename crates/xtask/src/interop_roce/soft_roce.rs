@@ -182,8 +182,11 @@ pub fn check(files: &Files, seed: u64) -> Result<bool> {
         for (is_v6, mtu) in [(false, Mtu::Mtu1024), (false, Mtu::Mtu256), (true, Mtu::Mtu1024), (true, Mtu::Mtu256)] {
             let scenario = Scenario { is_v6, mtu, fault_percent };
             for (direction, run) in [
-                ("soft RoCE requests, we respond", Ends::serve as fn(&mut Ends, Scenario, &mut Tally) -> Result<()>),
-                ("we request, soft RoCE responds", Ends::request),
+                (
+                    "soft RoCE requests, triplane responds",
+                    Ends::serve as fn(&mut Ends, Scenario, &mut Tally) -> Result<()>,
+                ),
+                ("triplane requests, soft RoCE responds", Ends::request),
             ] {
                 let mut tally = Tally::default();
                 ends.fault_percent = fault_percent;

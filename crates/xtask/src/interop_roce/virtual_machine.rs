@@ -31,7 +31,7 @@ const KERNEL_PACKAGE: &str = "linux-image-amd64";
 /// Maximum size of a frame.
 const MAX_FRAME: usize = 2048;
 
-/// What the machine boots from.
+/// Kernel and initial file system of the machine, and a directory for its sockets.
 pub struct Files {
     kernel: PathBuf,
     initramfs: PathBuf,

@@ -56,8 +56,8 @@ pub fn run(args: &ShimArgs, output: &Output) -> Result<(), Failure> {
     let ended = relay.run(&stop, |program| programs.add(program));
     // The host's packets leave through the interface again, before anything waits for a reader of the output.
     drop(hidden);
-    drop(thread);
     let (shim, counts) = relay.close();
+    drop(thread);
     let lines = programs.lines.map(ProgramQueue::end);
     let unprinted = lines.map(|end| end.unconsumed);
     let outcome = ShimOutcome { rules: &rules, shim: &shim, counts, sums: &programs.sums, unprinted };

@@ -112,8 +112,8 @@ pub fn over_time(command: &LabCommand, settings: &Settings) -> Result<PaperFigur
         notes: vec![
             network(),
             format!(
-                "Two servers with the same entries fail and return after {:.0} and {:.0} % of the trace; rates are those \
-                 of 1 ms, compared with the rate before. A crash loses the memory.",
+                "Two servers have the same entries. One fails after {:.0} % of the trace and returns after {:.0} %. Rates \
+                 are those of 1 ms, relative to the rate before the failure. A crash loses the memory.",
                 FAILS * 100.0,
                 RETURNS * 100.0
             ),
