@@ -1,7 +1,7 @@
 //! Tests the effects of single changes and single faults.
 
 use engine::{EntryError, RowState};
-use switch::{PortId, SwitchControl};
+use switch::{PortId, SwitchControl, Time};
 use v1model::Executor;
 
 use crate::rig::{Rig, RigSettings, entry, plain_switch, table};
@@ -322,6 +322,35 @@ fn lookups_of_a_port_that_goes_down_are_sent_to_other_copies_in_the_same_step() 
         let expected = (0..12).map(|key| (key, if key == 7 { 70 } else { 100 + key }, NONE));
         assert_eq!(left, expected.collect::<Vec<_>>());
         assert_eq!(rig.dropped("table.no-server") + rig.dropped("table.no-answer"), 0);
+    });
+}
+
+#[test]
+fn a_reply_that_arrives_on_a_port_that_is_down_opens_no_connection() {
+    in_all_ways(RigSettings::default(), |mut rig| {
+        // The requests for memory are under way.
+        rig.run_until(Time::from_us(1));
+        rig.set_port_up(1, false);
+        rig.run_ms(50);
+        let connections = |rig: &Rig| [0, 1].map(|server| rig.switch.server_counts()[server].connections);
+        assert_eq!(connections(&rig), [2, 0]);
+        rig.set_port_up(1, true);
+        rig.run_ms(50);
+        assert_eq!(connections(&rig), [2, 2]);
+    });
+}
+
+#[test]
+fn without_a_port_that_is_up_no_copy_is_given_up() {
+    in_all_ways(RigSettings { servers: 1, ..RigSettings::default() }, |mut rig| {
+        rig.write("one", 7, &[70]);
+        rig.run_ms(50);
+        rig.set_port_up(0, false);
+        rig.run_until(rig.now.after_ns(100_000));
+        rig.set_port_up(0, true);
+        rig.send(1, 7);
+        rig.run_ms(1);
+        assert_eq!(rig.take_left(), [(1, 70, NONE)], "the server did not have to be filled again");
     });
 }
 

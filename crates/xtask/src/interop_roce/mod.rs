@@ -77,9 +77,9 @@ pub fn run(arguments: &[String]) -> Result<bool> {
         is_good &= scapy::compare(options.frames, options.seed)?;
     }
     if options.has("linux") {
-        is_good &= match virtual_machine::Files::prepare(options.kernel.as_deref()) {
-            Ok(files) => soft_roce::check(&files, options.seed)?,
-            Err(error) => crate::skip(&format!("soft RoCE of Linux: {error:#}")),
+        is_good &= match virtual_machine::missing_package() {
+            None => soft_roce::check(&virtual_machine::Files::prepare(options.kernel.as_deref())?, options.seed)?,
+            Some(package) => crate::skip(&format!("soft RoCE of Linux: install {package}")),
         };
     }
     Ok(is_good)

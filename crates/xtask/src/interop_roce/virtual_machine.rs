@@ -28,6 +28,9 @@ const MODULES: &[&str] = &["virtio_pci", "virtio_net", "crc32_generic", "ib_uver
 /// The kernel package of Debian, which depends on the newest one.
 const KERNEL_PACKAGE: &str = "linux-image-amd64";
 
+/// The file that names the part of libibverbs for soft RoCE.
+const RXE_DRIVER: &str = "/etc/libibverbs.d/rxe.driver";
+
 /// Maximum size of a frame.
 const MAX_FRAME: usize = 2048;
 
@@ -39,17 +42,28 @@ pub struct Files {
     home: PathBuf,
 }
 
+/// Returns the first Debian package that is needed and not installed.
+pub fn missing_package() -> Option<&'static str> {
+    let needed: [(&[&str], &'static str); 6] = [
+        (&["/usr/bin/qemu-system-x86_64"], "qemu-system-x86"),
+        (&["/usr/bin/cc"], "gcc"),
+        (&["/usr/include/infiniband/verbs.h"], "libibverbs-dev"),
+        (&[RXE_DRIVER], "ibverbs-providers"),
+        (&["/usr/bin/busybox", "/bin/busybox"], "busybox-static"),
+        (&["/usr/bin/rdma", "/sbin/rdma", "/usr/sbin/rdma"], "iproute2"),
+    ];
+    let is_missing = |paths: &[&str]| !paths.iter().any(|path| Path::new(path).exists());
+    needed.into_iter().find(|(paths, _)| is_missing(paths)).map(|(_, package)| package)
+}
+
 impl Files {
     /// Compiles the machine's program and collects its file system.
     pub fn prepare(kernel: Option<&Path>) -> Result<Files> {
         let home = crate::target().join("interop-roce");
         fs::create_dir_all(&home).with_context(|| home.display().to_string())?;
-        let qemu = output(Command::new("qemu-system-x86_64").arg("--version"));
-        qemu.context("install qemu-system-x86")?;
         let peer = home.join("peer");
         let source = crate::root().join("crates/xtask/interop_roce/peer.c");
-        let compiled = output(Command::new("cc").args(["-O2", "-o"]).arg(&peer).arg(source).arg("-libverbs"));
-        compiled.context("install gcc and libibverbs-dev")?;
+        output(Command::new("cc").args(["-O2", "-o"]).arg(&peer).arg(source).arg("-libverbs"))?;
         let root = match kernel {
             Some(root) => root.to_owned(),
             None => download_kernel(&home.join("kernel"))?,
@@ -58,11 +72,11 @@ impl Files {
         let mut archive = Archive::default();
         ["proc", "sys", "dev"].iter().for_each(|name| archive.add_directory(name));
         let busybox = fs::read("/bin/busybox").or_else(|_| fs::read("/usr/bin/busybox"));
-        archive.add("/bin/busybox", &busybox.context("install busybox-static")?);
+        archive.add("/bin/busybox", &busybox.context("busybox")?);
         archive.add("/peer", &fs::read(&peer)?);
         add_libraries(&mut archive, &peer)?;
         for tool in ["ip", "rdma"] {
-            let path = find_tool(tool).with_context(|| format!("install iproute2, which has `{tool}`"))?;
+            let path = find_tool(tool).with_context(|| format!("iproute2 has no `{tool}`"))?;
             archive.add(&format!("/bin/{tool}"), &fs::read(&path)?);
             add_libraries(&mut archive, &path)?;
         }
@@ -95,7 +109,9 @@ fn download_kernel(home: &Path) -> Result<PathBuf> {
     if Kernel::find(&root).is_ok() {
         return Ok(root);
     }
-    fs::create_dir_all(&root).with_context(|| root.display().to_string())?;
+    let unpacking = home.join("unpacking");
+    _ = fs::remove_dir_all(&unpacking);
+    fs::create_dir_all(&unpacking).with_context(|| unpacking.display().to_string())?;
     let depends = output(Command::new("apt-cache").args(["depends", "--important", KERNEL_PACKAGE]))?;
     let name = depends.lines().filter_map(|line| line.trim().strip_prefix("Depends: ")).find(|name| !name.is_empty());
     let name = name.with_context(|| format!("there is no package {KERNEL_PACKAGE}"))?;
@@ -103,8 +119,10 @@ fn download_kernel(home: &Path) -> Result<PathBuf> {
     output(Command::new("apt-get").args(["download", "-q", name]).current_dir(home))?;
     let is_package = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "deb");
     let package = files(home)?.into_iter().find(is_package).context("apt-get downloaded no package")?;
-    output(Command::new("dpkg-deb").arg("-x").arg(&package).arg(&root))?;
+    output(Command::new("dpkg-deb").arg("-x").arg(&package).arg(&unpacking))?;
     fs::remove_file(&package).with_context(|| package.display().to_string())?;
+    // An interrupted run leaves no half of a kernel.
+    fs::rename(&unpacking, &root).with_context(|| root.display().to_string())?;
     Ok(root)
 }
 
@@ -130,10 +148,10 @@ fn add_libraries(archive: &mut Archive, program: &Path) -> Result<()> {
 
 /// Adds the part of libibverbs for soft RoCE, and the file that names it.
 fn add_provider(archive: &mut Archive) -> Result<()> {
-    archive.add_from(Path::new("/etc/libibverbs.d/rxe.driver")).context("install ibverbs-providers")?;
+    archive.add_from(Path::new(RXE_DRIVER))?;
     let directory = Path::new("/usr/lib/x86_64-linux-gnu/libibverbs");
     let is_provider = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().contains("librxe"));
-    let provider = files(directory)?.into_iter().find(is_provider).context("install ibverbs-providers")?;
+    let provider = files(directory)?.into_iter().find(is_provider).context("ibverbs-providers has no librxe")?;
     archive.add_from(&provider)?;
     add_libraries(archive, &provider)
 }
@@ -206,7 +224,9 @@ impl Kernel {
             Some("ko") => fs::read(path).with_context(|| path.display().to_string())?,
             _ => {
                 let unpacked = Command::new("xz").args(["--decompress", "--stdout"]).arg(path).output();
-                unpacked.context("install xz-utils")?.stdout
+                let unpacked = unpacked.context("install xz-utils")?;
+                ensure!(unpacked.status.success(), "xz cannot unpack {}", path.display());
+                unpacked.stdout
             }
         };
         for needed in dependencies(&bytes) {
@@ -261,6 +281,8 @@ impl VirtualMachine {
         let console = files.home.join("console.log");
         let card = UnixDatagram::bind(&sockets[0]).with_context(|| sockets[0].display().to_string())?;
         card.set_read_timeout(Some(Duration::from_millis(1)))?;
+        // A machine that hangs must not hang this process.
+        card.set_write_timeout(Some(Duration::from_secs(1)))?;
         let (ours, theirs) = (sockets[0].display(), sockets[1].display());
         let network = format!("dgram,id=n,local.type=unix,local.path={theirs},remote.type=unix,remote.path={ours}");
         let mut command = Command::new("qemu-system-x86_64");
