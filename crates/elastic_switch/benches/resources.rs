@@ -16,6 +16,7 @@ use rdma::{FrameList, MemoryNode, MemoryNodeConfig};
 use rng::SplitMix64;
 use switch::{Device, Frame, PortId, SwitchControl, Time};
 use testing::allocations::{CountingAllocator, measure};
+use testing::memory::executable_kib;
 use v1model::{Config, Executor, Switch, V1Model};
 use wire::ethernet;
 
@@ -138,20 +139,4 @@ fn compile(program: &Arc<Program>) -> (f64, u64) {
         fastest = fastest.min(begin.elapsed().as_secs_f64() * 1e3);
     }
     (fastest, (executable_kib() - before) / TURNS as u64)
-}
-
-/// Returns the KiB of anonymous executable memory.
-fn executable_kib() -> u64 {
-    let maps = std::fs::read_to_string("/proc/self/smaps").expect("Linux has it");
-    let (mut is_code, mut kib) = (false, 0);
-    for line in maps.lines() {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        match words[..] {
-            [_, flags, _, _, _] if flags.len() == 4 => is_code = flags.contains('x'),
-            [_, flags, _, _, _, ..] if flags.len() == 4 => is_code = false,
-            ["Rss:", size, "kB"] if is_code => kib += size.parse::<u64>().unwrap_or(0),
-            _ => {}
-        }
-    }
-    kib
 }

@@ -38,19 +38,9 @@ impl Memory {
     pub(crate) fn new(chunks: u32, chunk_len: usize) -> io::Result<Arc<Memory>> {
         assert!(chunk_len.is_power_of_two());
         let len = chunks as usize * chunk_len;
-        // SAFETY: creates a new private mapping at an address that the kernel chooses.
-        let base = unsafe {
-            let protection = libc::PROT_READ | libc::PROT_WRITE;
-            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-            libc::mmap(std::ptr::null_mut(), len, protection, flags, -1, 0)
-        };
-        if base == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        // Each frame lies on another page, and huge pages save most TLB misses. This is a hint that the kernel may
-        // ignore. The pages are allocated when the memory is registered. SAFETY: advice on the mapping just created.
-        unsafe { libc::madvise(base, len, libc::MADV_HUGEPAGE) };
-        let base = NonNull::new(base.cast()).ok_or_else(|| io::Error::other("mapped at address zero"))?;
+        // Each frame lies on another page, and huge pages save most TLB misses. The pages are allocated when the memory
+        // is registered.
+        let base = crate::huge::map(len)?;
         // The lowest chunks are taken first, so that light traffic uses little memory.
         let free = Mutex::new((0..chunks).rev().collect());
         Ok(Arc::new(Memory { base, len, chunk_len, free }))

@@ -16,25 +16,32 @@ unsafe impl Send for HugeBytes {}
 // SAFETY: as above.
 unsafe impl Sync for HugeBytes {}
 
+/// Maps this number of zeroed bytes, on huge pages if the kernel has some.
+///
+/// # Errors
+/// Returns an error if `len` is 0 or the kernel cannot map that much memory.
+pub(crate) fn map(len: usize) -> io::Result<NonNull<u8>> {
+    // SAFETY: creates a new private mapping at an address that the kernel chooses.
+    let base = unsafe {
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        libc::mmap(std::ptr::null_mut(), len, protection, flags, -1, 0)
+    };
+    if base == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    // This is a hint that the kernel may ignore. SAFETY: advice on the mapping just created.
+    unsafe { libc::madvise(base, len, libc::MADV_HUGEPAGE) };
+    NonNull::new(base.cast()).ok_or_else(|| io::Error::other("mapped at address zero"))
+}
+
 impl HugeBytes {
     /// Maps this number of zeroed bytes.
     ///
     /// # Errors
     /// Returns an error if `len` is 0 or the kernel cannot map that much memory.
     pub fn new(len: usize) -> io::Result<HugeBytes> {
-        // SAFETY: creates a new private mapping at an address that the kernel chooses.
-        let base = unsafe {
-            let protection = libc::PROT_READ | libc::PROT_WRITE;
-            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-            libc::mmap(std::ptr::null_mut(), len, protection, flags, -1, 0)
-        };
-        if base == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        // This is a hint that the kernel may ignore. SAFETY: advice on the mapping just created.
-        unsafe { libc::madvise(base, len, libc::MADV_HUGEPAGE) };
-        let base = NonNull::new(base.cast()).ok_or_else(|| io::Error::other("mapped at address zero"))?;
-        Ok(HugeBytes { base, len })
+        Ok(HugeBytes { base: map(len)?, len })
     }
 }
 

@@ -21,6 +21,7 @@ use resilient::{
 use resilient_switch::ResilientConfig;
 use switch::{HeadroomBuf, PacketSwitch, PortId, Time};
 use testing::allocations::{CountingAllocator, measure};
+use testing::memory::executable_kib;
 use v1model::{Config, Executor, Switch};
 
 use replicated::{Replicated, program, without_annotations};
@@ -206,20 +207,4 @@ fn compile(path: &str, text: &str) -> (f64, u64) {
         fastest = fastest.min(begin.elapsed().as_secs_f64() * 1e3);
     }
     (fastest, (executable_kib() - before) / TURNS as u64)
-}
-
-/// Returns the KiB of anonymous executable memory.
-fn executable_kib() -> u64 {
-    let maps = std::fs::read_to_string("/proc/self/smaps").expect("Linux has it");
-    let (mut is_code, mut kib) = (false, 0);
-    for line in maps.lines() {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        match words[..] {
-            [_, flags, _, _, _] if flags.len() == 4 => is_code = flags.contains('x'),
-            [_, flags, _, _, _, ..] if flags.len() == 4 => is_code = false,
-            ["Rss:", size, "kB"] if is_code => kib += size.parse::<u64>().unwrap_or(0),
-            _ => {}
-        }
-    }
-    kib
 }
