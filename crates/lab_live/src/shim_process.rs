@@ -22,8 +22,14 @@ use crate::switch_thread::SwitchCommand;
 /// Interval at which the process is checked.
 const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Minimum time from one start to the next one.
+/// Minimum time from one start to the next one. It doubles with each process that ends within [`STABLE_AFTER`].
 const RESTART_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Maximum of that time, as a number of doublings: 32 s.
+const MAX_DOUBLINGS: u32 = 5;
+
+/// Time after which a process counts as stable.
+const STABLE_AFTER: Duration = Duration::from_secs(60);
 
 /// Maximum length of a report, in bytes. Longer ones are dropped.
 const MAX_REPORT: usize = 256 << 10;
@@ -40,6 +46,8 @@ pub struct ShimProcess {
     why: Option<String>,
     started: Instant,
     starts: u64,
+    /// Number of processes in a row that ended before they were stable.
+    short_lives: u32,
     /// The beginning of the next report.
     received: Vec<u8>,
     report: Option<(Value, Instant)>,
@@ -63,6 +71,7 @@ impl ShimProcess {
             why: None,
             started: Instant::now(),
             starts: 0,
+            short_lives: 0,
             received: Vec::new(),
             report: None,
         }
@@ -115,17 +124,24 @@ impl ShimProcess {
         self.receive();
         if let Some(cause) = self.process.as_mut().and_then(ChildProcess::end_cause) {
             self.process = None;
+            self.count_end();
             let log = std::fs::read_to_string(RunDirectory::shim_log(&self.lab, &self.host)).unwrap_or_default();
             let error = log.lines().find_map(|line| line.strip_prefix("error: "));
             self.why = Some(error.map_or(cause.clone(), |error| format!("{cause}: {error}")));
         }
         if self.process.is_none()
-            && self.started.elapsed() >= RESTART_INTERVAL
+            && self.started.elapsed() >= pause(self.short_lives)
             && let Err(failure) = self.start().and_then(|()| self.wait_until_ready())
         {
             self.kill();
+            self.count_end();
             self.why = Some(failure.sentence());
         }
+    }
+
+    fn count_end(&mut self) {
+        let is_stable = self.started.elapsed() >= STABLE_AFTER;
+        self.short_lives = if is_stable { 0 } else { self.short_lives.saturating_add(1) };
     }
 
     /// Receives what the process has reported, without waiting.
@@ -174,6 +190,11 @@ impl Drop for ShimProcess {
     }
 }
 
+/// Returns the minimum time between two starts after this number of short lives in a row.
+fn pause(short_lives: u32) -> Duration {
+    RESTART_INTERVAL * (1 << short_lives.saturating_sub(1).min(MAX_DOUBLINGS))
+}
+
 /// Takes the complete lines out of what was received, and returns the last one that is JSON. What is too long for a
 /// report is dropped.
 fn last_report(received: &mut Vec<u8>) -> Option<Value> {
@@ -190,6 +211,12 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn pauses_between_starts_double_up_to_a_maximum() {
+        let seconds = |short_lives| pause(short_lives).as_secs();
+        assert_eq!([0, 1, 2, 3, 6, 7, u32::MAX].map(seconds), [1, 1, 2, 4, 32, 32, 32]);
+    }
 
     #[test]
     fn the_last_complete_report_counts() {
