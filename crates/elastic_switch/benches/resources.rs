@@ -110,9 +110,11 @@ fn remote_bytes(program: &Arc<Program>, entries: u64) -> i64 {
     insert(&mut switch, entries);
     let mut random = SplitMix64::new(4);
     let (mut now, mut output) = (Time::ZERO, Vec::new());
-    while entries > 0 && (switch.counts()[0].entries < entries as usize || !switch.counts()[0].is_settled)
-        || now == Time::ZERO
-    {
+    let is_done = |switch: &ElasticSwitch<Switch>| {
+        let counts = &switch.counts()[0];
+        switch.server_counts()[0].connections == 1 && counts.entries == entries as usize && counts.is_settled
+    };
+    while !is_done(&switch) {
         now = now.after_ns(10_000);
         let mut replies = FrameList::default();
         let requests: Vec<Frame> = std::mem::take(&mut output);

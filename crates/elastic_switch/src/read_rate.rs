@@ -28,24 +28,15 @@ pub(crate) struct ReadMeters {
     now: Time,
     ports: BTreeMap<ServerId, PortId>,
     meters: BTreeMap<PortId, Meter>,
-    /// Meters as they were when they were saved, if they have changed since.
+    /// The meters as they were when they were saved.
     saved: Vec<(PortId, Meter)>,
-    is_saving: bool,
 }
 
 impl ReadMeters {
     /// Creates the meters for a rate in bits per second.
     pub fn new(bits_per_second: Option<u64>, mtu: Mtu) -> ReadMeters {
         let rate = bits_per_second.map(|bits| bits.div_ceil(8));
-        ReadMeters {
-            rate,
-            mtu,
-            now: Time::ZERO,
-            ports: BTreeMap::new(),
-            meters: BTreeMap::new(),
-            saved: Vec::new(),
-            is_saving: false,
-        }
+        ReadMeters { rate, mtu, now: Time::ZERO, ports: BTreeMap::new(), meters: BTreeMap::new(), saved: Vec::new() }
     }
 
     /// Sets the time of the READs that follow.
@@ -75,11 +66,7 @@ impl ReadMeters {
 
 impl LinkMeter for ReadMeters {
     fn is_busy(&mut self, server: ServerId, bytes: u32) -> bool {
-        let Some(port) = self.ports.get(&server).copied() else { return false };
-        let Some(meter) = self.meters.get_mut(&port) else { return false };
-        if self.is_saving && !self.saved.iter().any(|(saved, _)| *saved == port) {
-            self.saved.push((port, meter.clone()));
-        }
+        let Some(meter) = self.ports.get(&server).and_then(|port| self.meters.get_mut(port)) else { return false };
         let bytes = u64::from(bytes + self.mtu.packets(bytes) * HEADERS);
         // An answer that is larger than the burst passes when the meter is full.
         let bytes = bytes.min(meter.config().map_or(bytes, |config| config.pbs));
@@ -88,11 +75,10 @@ impl LinkMeter for ReadMeters {
 
     fn save(&mut self) {
         self.saved.clear();
-        self.is_saving = self.rate.is_some();
+        self.saved.extend(self.meters.iter().map(|(port, meter)| (*port, meter.clone())));
     }
 
     fn restore(&mut self) {
-        self.is_saving = false;
         self.meters.extend(self.saved.drain(..));
     }
 }

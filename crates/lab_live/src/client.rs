@@ -49,8 +49,7 @@ fn exchange(lab: &RunDirectory, request: &LabRequest) -> Result<(Value, BufReade
     Ok((response, reader))
 }
 
-/// Passes the state of a lab to a function at an interval, `count` times or, if that is 0, until
-/// `stop` is set.
+/// Passes the state of a lab to a function at an interval, `count` times or, if that is 0, until `stop` is set.
 ///
 /// # Errors
 /// Returns an error if the daemon does not respond, and those of the function.

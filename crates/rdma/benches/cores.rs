@@ -8,27 +8,21 @@
 //! of 32, which are used again. Integrity checks are computed and verified at both ends. Both threads poll, so the
 //! figures need two cores without other work; the best of the rounds is printed beside their median.
 
+mod shared;
+
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
 use ports::HugeBytes;
-use rdma::{
-    AccessRights, FramePath, FrameSink, MAX_BATCH, MemoryKey, MemoryRange, ProtectionDomain, QpNumber, RequestOutcome,
-    Requester, RequesterConfig, Responder, ResponderConfig,
-};
+use rdma::{FrameSink, MAX_BATCH, MemoryKey, MemoryRange, QpNumber, RequestOutcome, Requester, Responder};
 use rng::SplitMix64;
 use switch::Time;
-use wire::checksum::Addresses;
-use wire::ethernet::Address;
-use wire::roce::Mtu;
+
+use shared::{BASE, CELL, ConnectedEnds, READ, connect};
 
 const ENTRIES: u64 = 10_000_000;
-const CELL: u64 = 32;
-const READ: u32 = 256;
-const BASE: u64 = 1 << 32;
-const DOMAIN: ProtectionDomain = ProtectionDomain(1);
 /// Blocks of frames in each direction.
 const BLOCKS: usize = 16;
 /// Number of READs that are outstanding.
@@ -85,24 +79,12 @@ fn wire() -> (SendingEnd, ReceivingEnd) {
 
 fn main() {
     let mut rng = SplitMix64::new(1);
-    let max_reads = WINDOW as u16;
-    let config = RequesterConfig { max_reads, queue_len: WINDOW, ..RequesterConfig::default() };
-    let mut requester = Requester::new(config);
-    let mut responder = Responder::new(ResponderConfig { max_reads, ..ResponderConfig::default() });
-    let mut memory = HugeBytes::new((ENTRIES * CELL) as usize + READ as usize).expect("there is room");
-    memory.as_mut().iter_mut().enumerate().for_each(|(at, byte)| *byte = at as u8);
-    let key = responder.register(&mut rng, DOMAIN, AccessRights::READ, BASE, memory).expect("the first region");
-    let addresses = Addresses::V4([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
-    let path = FramePath::new(Address([2; 6]), Address([4; 6]), addresses, Mtu::Mtu1024);
-    let local = requester.open(&mut rng, path).expect("the first queue pair");
-    let remote = responder.accept(&mut rng, DOMAIN, path.reversed(), local).expect("the first queue pair");
-    requester.connect(local.number, remote).expect("it is open");
+    let ConnectedEnds { mut requester, mut responder, number, key } = connect(&mut rng, ENTRIES, WINDOW);
     let ((requests_out, requests_in), (answers_out, answers_in)) = (wire(), wire());
     let (done, is_over) = (AtomicU64::new(0), AtomicBool::new(false));
     std::thread::scope(|scope| {
         let (done, is_over) = (&done, &is_over);
         scope.spawn(move || serve(&mut responder, &requests_in, &answers_out, is_over));
-        let number = local.number;
         scope.spawn(move || ask(&mut requester, (number, key), &requests_out, &answers_in, done, is_over));
         std::thread::sleep(ROUND);
         let mut rates: Vec<f64> = (0..ROUNDS)
@@ -139,7 +121,7 @@ fn ask(
         {
             for _ in 0..MAX_BATCH {
                 let address = BASE + rng.below(ENTRIES) * CELL;
-                requester.read(number, address, MemoryRange { address, key, len: READ }).expect("there is room");
+                requester.read(number, address, MemoryRange { address, key, len: READ as u32 }).expect("there is room");
             }
             block.count = 0;
             requester.transmit(Time::ZERO, &mut block);

@@ -11,27 +11,20 @@
 //! rounds, and the ratio is the median of the ratios of a round. So a round that another process interrupts does not
 //! count. Frames are already in the cache, as a port leaves them.
 
+mod shared;
+
 use std::hint::black_box;
 use std::time::Instant;
 
-use ports::HugeBytes;
-use rdma::{
-    AccessRights, FramePath, FrameSink, MAX_BATCH, MemoryKey, MemoryRange, ProtectionDomain, QpNumber, RequestOutcome,
-    Requester, RequesterConfig, Responder, ResponderConfig,
-};
+use rdma::{FrameSink, MAX_BATCH, MemoryRange, RequestOutcome};
 use rng::SplitMix64;
 use switch::Time;
-use wire::checksum::Addresses;
-use wire::ethernet::Address;
-use wire::roce::Mtu;
+
+use shared::{BASE, CELL, ConnectedEnds, READ, connect};
 
 const ROUNDS: usize = 8192;
 /// Number of lookups of a round, all of them outstanding.
 const WINDOW: usize = 512;
-const CELL: u64 = 32;
-const READ: usize = 256;
-const BASE: u64 = 1 << 32;
-const DOMAIN: ProtectionDomain = ProtectionDomain(1);
 /// Place of the covered bytes in the frame of a READ.
 const REQUEST: std::ops::Range<usize> = 14..70;
 /// Covered bytes before the cells in the answer: IP, UDP, BTH and AETH.
@@ -67,11 +60,8 @@ impl FrameSink for FrameRing {
     }
 }
 
-struct Ends {
-    requester: Requester,
-    responder: Responder<HugeBytes>,
-    number: QpNumber,
-    key: MemoryKey,
+struct LookupRig {
+    ends: ConnectedEnds,
     entries: u64,
     rng: SplitMix64,
     requests: FrameRing,
@@ -86,23 +76,12 @@ struct RoundTimes {
     answer: f64,
 }
 
-impl Ends {
-    fn new(entries: u64) -> Ends {
+impl LookupRig {
+    fn new(entries: u64) -> LookupRig {
         let mut rng = SplitMix64::new(1);
-        let max_reads = WINDOW as u16;
-        let config = RequesterConfig { max_reads, queue_len: WINDOW, ..RequesterConfig::default() };
-        let mut requester = Requester::new(config);
-        let mut responder = Responder::new(ResponderConfig { max_reads, ..ResponderConfig::default() });
-        let mut memory = HugeBytes::new(entries as usize * CELL as usize + READ).expect("there is room");
-        memory.as_mut().iter_mut().enumerate().for_each(|(at, byte)| *byte = at as u8);
-        let key = responder.register(&mut rng, DOMAIN, AccessRights::READ, BASE, memory).expect("the first region");
-        let addresses = Addresses::V4([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
-        let path = FramePath::new(Address([2; 6]), Address([4; 6]), addresses, Mtu::Mtu1024);
-        let local = requester.open(&mut rng, path).expect("the first queue pair");
-        let remote = responder.accept(&mut rng, DOMAIN, path.reversed(), local).expect("the first queue pair");
-        requester.connect(local.number, remote).expect("it is open");
+        let ends = connect(&mut rng, entries, WINDOW);
         let [requests, answers] = [(); 2].map(|()| FrameRing::new(WINDOW));
-        Ends { requester, responder, number: local.number, key, entries, rng, requests, answers }
+        LookupRig { ends, entries, rng, requests, answers }
     }
 
     fn round(&mut self) -> RoundTimes {
@@ -125,23 +104,23 @@ impl Ends {
 
     fn request(&mut self, addresses: &[u64]) {
         for address in addresses {
-            let range = MemoryRange { address: *address, key: self.key, len: READ as u32 };
-            self.requester.read(self.number, *address, range).expect("there is room");
+            let range = MemoryRange { address: *address, key: self.ends.key, len: READ as u32 };
+            self.ends.requester.read(self.ends.number, *address, range).expect("there is room");
         }
-        self.requester.transmit(Time::ZERO, &mut self.requests);
+        self.ends.requester.transmit(Time::ZERO, &mut self.requests);
     }
 
     fn respond(&mut self) {
         for batch in (0..WINDOW).step_by(MAX_BATCH) {
             let frames: [&[u8]; MAX_BATCH] = std::array::from_fn(|index| self.requests.frame(batch + index));
-            self.responder.on_frames(&frames, &mut self.answers, |_, receipt| {
+            self.ends.responder.on_frames(&frames, &mut self.answers, |_, receipt| {
                 black_box(receipt);
             });
         }
     }
 
     fn bare(&mut self, offsets: &[usize]) {
-        let memory = self.responder.memory(self.key).expect("it is registered").as_ref();
+        let memory = self.ends.responder.memory(self.ends.key).expect("it is registered").as_ref();
         for batch in (0..WINDOW).step_by(MAX_BATCH) {
             for index in 0..MAX_BATCH {
                 let cells = &memory[offsets[batch + index]..][..READ];
@@ -161,8 +140,8 @@ impl Ends {
 
     fn complete(&mut self) {
         for slot in 0..WINDOW {
-            self.requester.on_frame(Time::ZERO, self.answers.frame(slot));
-            let completion = self.requester.next_completion().expect("each answer ends a READ");
+            self.ends.requester.on_frame(Time::ZERO, self.answers.frame(slot));
+            let completion = self.ends.requester.next_completion().expect("each answer ends a READ");
             let RequestOutcome::Read(cells) = completion.outcome else { panic!("{completion:?}") };
             assert_eq!(black_box(cells)[0], (completion.token - BASE) as u8);
         }
@@ -187,7 +166,7 @@ fn main() {
     );
     let mut costs = Vec::new();
     for entries in [10_000, 10_000_000] {
-        let mut ends = Ends::new(entries);
+        let mut ends = LookupRig::new(entries);
         (0..ROUNDS / 8).for_each(|_| _ = ends.round());
         let rounds: Vec<RoundTimes> = (0..ROUNDS).map(|_| ends.round()).collect();
         let of = |field: fn(&RoundTimes) -> f64| median(rounds.iter().map(field));

@@ -86,7 +86,7 @@ reasons! {
     /// No server with the part of the table that the packet needs is connected.
     NoMemoryServer, "table.no-server", "because no memory server with the part of the table was connected";
     /// The links to all servers with the part of the table were at the maximum rate of READs.
-    MemoryLinksBusy, "table.links-busy", "because the links to all memory servers of the entry were at the maximum rate of READs";
+    MemoryLinksBusy, "table.links-busy", "because the links to all memory servers were at the maximum rate";
     /// No memory server gave a valid answer.
     NoMemoryAnswer, "table.no-answer", "because no memory server gave a valid answer";
     /// The switch stopped while the packet waited for an entry in the memory of a server.

@@ -30,6 +30,8 @@ pub(super) struct Copies {
     pub mtu: usize,
     /// The copies of permanent neighbours, by address.
     pub neighbours: BTreeMap<Vec<u8>, neighbours::Neighbour>,
+    /// The copies of routes that the kernel refused.
+    pub refused: Vec<routes::CopiedRoute>,
 }
 
 impl RouteFollower {
@@ -37,9 +39,9 @@ impl RouteFollower {
     /// now on are not missed.
     pub(super) fn start(wire: c_int, device: c_int, mtu: usize) -> io::Result<(RouteFollower, routes::RouteCounts)> {
         let changes = ChangeSocket::open()?;
-        let mut copies = Copies { wire, device, mtu, neighbours: BTreeMap::new() };
+        let mut copies = Copies { wire, device, mtu, neighbours: BTreeMap::new(), refused: Vec::new() };
         copies.update_neighbours()?;
-        let counts = routes::update(wire, device, mtu)?;
+        let counts = copies.update_routes()?;
         Ok((RouteFollower { changes, copies }, counts))
     }
 
@@ -56,13 +58,18 @@ impl RouteFollower {
                 let _ = self.copies.update_neighbours();
             }
             if changed.contains(&RouteChange::Route) {
-                let _ = routes::update(self.copies.wire, self.copies.device, self.copies.mtu);
+                let _ = self.copies.update_routes();
             }
         }
     }
 }
 
 impl Copies {
+    /// Makes the copies of routes equal to the originals.
+    fn update_routes(&mut self) -> io::Result<routes::RouteCounts> {
+        routes::update(self.wire, self.device, self.mtu, &mut self.refused)
+    }
+
     /// Makes the copies of permanent neighbours equal to the originals. Nobody may answer requests for their addresses.
     fn update_neighbours(&mut self) -> io::Result<()> {
         let originals = neighbours::permanent(self.wire)?;

@@ -48,7 +48,7 @@ enum RouteCopy {
 
 /// A copy of a route: the head of the kernel's message, and the attributes without the interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct CopiedRoute {
+pub(super) struct CopiedRoute {
     head: [u8; RTMSG],
     attributes: Vec<(u16, Vec<u8>)>,
 }
@@ -88,20 +88,28 @@ impl CopiedRoute {
 type RouteKey = ([u8; 2], Option<Vec<u8>>, Option<Vec<u8>>);
 
 /// Makes the routes of `device` copies of the IPv4 unicast routes of `wire` in the main table, before the originals.
-/// `mtu` is that of the device, in bytes.
-pub(super) fn update(wire: c_int, device: c_int, mtu: usize) -> io::Result<RouteCounts> {
+/// `mtu` is that of the device, in bytes. `refused` has the copies that the kernel refused the last time: they are
+/// tried again, but others are not removed for them, since each removal is a change that leads to another update.
+pub(super) fn update(
+    wire: c_int,
+    device: c_int,
+    mtu: usize,
+    refused: &mut Vec<CopiedRoute>,
+) -> io::Result<RouteCounts> {
     let mut body = [0; RTMSG];
     body[0] = libc::AF_INET as u8;
     let routes = dump(libc::RTM_GETROUTE, &body)?;
-    let (removed, added, mut counts) = changes(&routes, wire, device, mtu);
-    for request in removed {
+    let RouteUpdate { removed, added, mut counts } = changes(&routes, wire, device, mtu, refused);
+    refused.clear();
+    for copy in removed {
         // The kernel removes routes by itself, too.
-        allowed(request.send())?;
+        allowed(copy.remove_from(device).send())?;
     }
-    for request in added {
+    for copy in added {
         // The kernel may refuse the copy of a route that it has kept, such as one whose gateway is gone.
-        if !allowed(request.send())? {
+        if !allowed(copy.add_to(device).send())? {
             (counts.copied, counts.left) = (counts.copied.saturating_sub(1), counts.left + 1);
+            refused.push(copy);
         }
     }
     Ok(counts)
@@ -119,14 +127,17 @@ pub(super) fn allowed(result: io::Result<()>) -> io::Result<bool> {
     }
 }
 
-/// Returns the requests that make the routes of the device copies of those of the wire: those that remove routes, and
-/// those that add some. The routes are in the order in which the kernel uses them.
-fn changes(
-    routes: &[Vec<u8>],
-    wire: c_int,
-    device: c_int,
-    mtu: usize,
-) -> (Vec<NetlinkRequest>, Vec<NetlinkRequest>, RouteCounts) {
+/// The copies to remove, and then those to add, in order.
+#[derive(Debug, Default)]
+struct RouteUpdate {
+    removed: Vec<CopiedRoute>,
+    added: Vec<CopiedRoute>,
+    counts: RouteCounts,
+}
+
+/// Returns the update that makes the routes of the device copies of those of the wire. The routes are in the order in
+/// which the kernel uses them.
+fn changes(routes: &[Vec<u8>], wire: c_int, device: c_int, mtu: usize, refused: &[CopiedRoute]) -> RouteUpdate {
     let mut counts = RouteCounts::default();
     // By key: the routes of both interfaces in their order, each with whether it is one of the device.
     let mut by_key: BTreeMap<RouteKey, Vec<(bool, CopiedRoute)>> = BTreeMap::new();
@@ -148,16 +159,17 @@ fn changes(
     for routes in by_key.into_values() {
         let of = |is_device: bool| routes.iter().filter(move |route| route.0 == is_device).map(|route| &route.1);
         let is_first = routes.iter().skip_while(|route| route.0).all(|route| !route.0);
-        if is_first && of(true).eq(of(false)) {
+        if is_first && of(true).eq(of(false).filter(|copy| !refused.contains(copy))) {
+            added.extend(of(false).filter(|copy| refused.contains(copy)).cloned());
             continue;
         }
-        removed.extend(of(true).map(|copy| copy.remove_from(device)));
+        removed.extend(of(true).cloned());
         // Each one comes before those that were added earlier.
         added.extend(of(false).cloned().collect::<Vec<_>>().into_iter().rev());
     }
     // A gateway must be reachable when its route is added.
     added.sort_by_key(CopiedRoute::has_gateway);
-    (removed, added.iter().map(|copy| copy.add_to(device)).collect(), counts)
+    RouteUpdate { removed, added, counts }
 }
 
 /// Decides on a route of the interface `from`.
@@ -247,9 +259,9 @@ mod tests {
 
     /// Returns all requests in order: those that remove routes, then those that add some.
     fn all_changes(routes: &[Vec<u8>], wire: c_int, device: c_int, mtu: usize) -> (Vec<NetlinkRequest>, RouteCounts) {
-        let (mut requests, added, counts) = changes(routes, wire, device, mtu);
-        requests.extend(added);
-        (requests, counts)
+        let RouteUpdate { removed, added, counts } = changes(routes, wire, device, mtu, &[]);
+        let removed = removed.iter().map(|copy| copy.remove_from(device));
+        (removed.chain(added.iter().map(|copy| copy.add_to(device))).collect(), counts)
     }
 
     /// Makes a route a cached exception.
@@ -379,6 +391,22 @@ mod tests {
         ] {
             assert_eq!(gateways(&updated(&found)), expected, "{:?}", gateways(&found));
         }
+    }
+
+    #[test]
+    fn for_a_copy_that_the_kernel_refuses_no_other_is_removed() {
+        let copied = |gateway| match copy_of(&by(gateway, 7), 7, 1400) {
+            RouteCopy::Copied(copy) => copy,
+            other => panic!("{other:?}"),
+        };
+        // The copy of the second original was refused.
+        let found = [by(1, 9), by(1, 7), by(2, 7)];
+        let RouteUpdate { removed, added, .. } = changes(&found, 7, 9, 1400, &[copied(2)]);
+        assert_eq!((removed, added), (vec![], vec![copied(2)]));
+        // Once the kernel has accepted it, the copies get the order of the originals.
+        let found = [by(2, 9), by(1, 9), by(1, 7), by(2, 7)];
+        let RouteUpdate { removed, added, .. } = changes(&found, 7, 9, 1400, &[]);
+        assert_eq!((removed, added), (vec![copied(2), copied(1)], vec![copied(2), copied(1)]));
     }
 
     #[test]

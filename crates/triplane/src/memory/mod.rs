@@ -123,14 +123,18 @@ pub fn connect(
     (own, read_rate): (Ipv4Addr, Option<lab::Rate>),
     servers: &[ServerArg],
 ) -> Result<ElasticSwitch<Switch>, Failure> {
-    let own = SwitchAddress::of(own);
+    wrap(switch, &config(own, read_rate, servers)).map_err(|error| Failure::Usage(error.to_string()))
+}
+
+/// Returns the settings of a switch with live ports.
+fn config(own: Ipv4Addr, read_rate: Option<lab::Rate>, servers: &[ServerArg]) -> ElasticConfig {
     let place = |server: &ServerArg| MemoryServerPort { address: server.address, port: PortId(server.port) };
-    let mut config = ElasticConfig::new(own, servers.iter().map(place).collect());
+    let mut config = ElasticConfig::new(SwitchAddress::of(own), servers.iter().map(place).collect());
     set_live_times(&mut config);
     config.read_rate = read_rate.map(lab::Rate::bps);
     // The queues of links in labs, of 100 frames, would overflow. The links here are interfaces.
     config.requester.max_reads = rdma::MAX_READS;
-    wrap(switch, &config).map_err(|error| Failure::Usage(error.to_string()))
+    config
 }
 
 /// Describes the lookups of each table, and the requests to each server, one line each.
@@ -171,6 +175,18 @@ mod tests {
         let z = unshift(number, 31).wrapping_mul(0x3196_42b2_d24d_8ec3);
         let z = unshift(z, 27).wrapping_mul(0x96de_1b17_3f11_9089);
         unshift(z, 30)
+    }
+
+    #[test]
+    fn options_become_settings() {
+        let own = Ipv4Addr::new(198, 19, 0, 1);
+        let servers = ["10.9.0.1@3", "10.9.0.2@4"].map(|text| text.parse::<ServerArg>().expect("it is valid"));
+        let limited = config(own, Some("8Mbps".parse().expect("it is a rate")), &servers);
+        let places: Vec<_> = limited.servers.iter().map(|server| (server.address.octets()[3], server.port.0)).collect();
+        assert_eq!((limited.own, places), (SwitchAddress::of(own), vec![(1, 3), (2, 4)]));
+        assert_eq!((limited.read_rate, limited.requester.max_reads), (Some(8_000_000), rdma::MAX_READS));
+        assert_eq!(limited.requester.timeout_ns, TIMEOUT_NS);
+        assert_eq!(config(own, None, &servers).read_rate, None);
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! Tests simulated times of tables in the memory of servers, to the nanosecond: the cost of a READ and of a cached
 //! entry compared with a table of the switch.
 
+use serde_json::Value;
+
 use crate::support::{Directory, root, run, triplane};
 
 const DELAY_NS: u64 = 5_000;
@@ -143,9 +145,8 @@ fn a_cached_entry_takes_the_time_of_a_table_of_the_switch() {
     assert_eq!(times[POPULAR..], local[POPULAR..]);
 }
 
-/// Returns the largest latency of each kind of traffic in the router with tables in memory, with these faults. Nothing
-/// is lost.
-fn router_latencies(faults: &str) -> Vec<u64> {
+/// Simulates the router with tables in memory, with these defaults and faults, and returns the results.
+fn router_results(defaults: &str, faults: &str) -> Value {
     let directory = Directory::new();
     let mut scenario = "duration = \"1s\"\n".to_owned();
     for (name, from, to) in [("longest", "one", "w1"), ("default", "one", "w3"), ("other", "two", "w2")] {
@@ -155,14 +156,37 @@ fn router_latencies(faults: &str) -> Vec<u64> {
         );
     }
     let scenario = directory.write("scenario.toml", scenario + faults);
-    let lab = root().join("examples/elastic-router/lab.toml");
-    let lab = lab.to_str().expect("the path is UTF-8");
-    let results = run(&mut triplane(&["lab", "sim", lab, "--scenario", &scenario, "--json"])).ok().json();
+    let example = root().join("examples/elastic-router");
+    let mut lab = std::fs::read_to_string(example.join("lab.toml")).expect("it is an example");
+    for name in ["prefixes.p4", "s1.json"] {
+        lab = lab.replace(name, example.join(name).to_str().expect("the path is UTF-8"));
+    }
+    let lab = directory.write("lab.toml", lab.replacen("[defaults]", &format!("[defaults]\n{defaults}"), 1));
+    run(&mut triplane(&["lab", "sim", &lab, "--scenario", &scenario, "--json"])).ok().json()
+}
+
+/// Returns the largest latency of each kind of traffic with these faults. Nothing is lost.
+fn router_latencies(faults: &str) -> Vec<u64> {
+    let results = router_results("", faults);
     let traffic = results["traffic"].as_array().expect("there are results");
     for one in traffic {
         assert!(one["sent"] == one["received"] && one["sent"].as_u64() > Some(300), "{one}");
     }
     traffic.iter().map(|one| one["latency_ns"]["max"].as_u64().expect("packets arrived")).collect()
+}
+
+#[test]
+fn a_lab_limits_the_rate_of_reads() {
+    // Packets need some 10 Mbit/s of answers.
+    let results = router_results("memory_rate = \"500kbps\"", "");
+    let sum = |field: &str| -> u64 {
+        let traffic = results["traffic"].as_array().expect("there are results");
+        traffic.iter().map(|one| one[field].as_u64().expect("a number")).sum()
+    };
+    let dropped = results["memory"]["tables"][0]["dropped"].as_u64().expect("a number");
+    assert!(dropped > 100 && sum("sent") == sum("received") + dropped, "{results:#}");
+    let enough = router_results("memory_rate = \"1Gbps\"", "");
+    assert_eq!(enough["memory"]["tables"][0]["dropped"], 0, "{enough:#}");
 }
 
 #[test]

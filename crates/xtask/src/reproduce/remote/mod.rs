@@ -66,7 +66,8 @@ fn millions(rate: f64) -> Cell {
 fn network() -> String {
     format!(
         "Links of {:.0} Gbit/s and {} ns to the servers, which take {} ns for a frame (the paper's network cards serve \
-         at most 10.9 M lookups/s); {} flows in IPv6; measured is the second half of the packets.",
+         at most 10.9 M lookups/s); {} flows in IPv6. Times and shares are those of the second half of the packets, READs and losses those \
+         of all.",
         lab::LINK_BPS / 1e9,
         lab::LINK_DELAY_NS,
         lab::SERVICE_NS,
