@@ -30,7 +30,7 @@ impl FrameSink for Answers {
 }
 
 /// Memory servers, each at a port of the switch of its own, from `first_port` on.
-pub struct Nodes {
+pub struct MemoryNodes {
     first_port: u32,
     nodes: Vec<MemoryNode>,
     random: SplitMix64,
@@ -45,10 +45,10 @@ fn node(server: usize) -> MemoryNode {
     MemoryNode::new(MemoryNodeConfig { mac, address, bytes: NODE_BYTES, connections: 8 })
 }
 
-impl Nodes {
+impl MemoryNodes {
     /// Starts this number of servers.
-    pub fn new(first_port: u32, servers: usize) -> Nodes {
-        Nodes { first_port, nodes: (0..servers).map(node).collect(), random: SplitMix64::new(5) }
+    pub fn new(first_port: u32, servers: usize) -> MemoryNodes {
+        MemoryNodes { first_port, nodes: (0..servers).map(node).collect(), random: SplitMix64::new(5) }
     }
 
     /// Returns the address of a switch among servers.

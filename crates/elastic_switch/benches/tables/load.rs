@@ -4,8 +4,8 @@ use std::time::Instant;
 
 use rng::SplitMix64;
 
+use crate::bench::{BATCH, ElasticBench, elastic, insert, packet, plain};
 use crate::median;
-use crate::site::{BATCH, Site, elastic, insert, packet, plain};
 
 /// Draws connections with a Zipf distribution.
 struct Zipf {
@@ -38,19 +38,19 @@ pub fn servers() {
     for (exponent, cache) in [(0.99, 1024), (0.99, 0), (0.95, 1024), (0.90, 1024)] {
         let mut inner = plain(&elastic(8, cache), CONNECTIONS);
         insert(&mut inner, 0..CONNECTIONS);
-        let mut site = Site::new(inner, 8, 2);
+        let mut bench = ElasticBench::new(inner, 8, 2);
         let (zipf, mut random) = (Zipf::new(CONNECTIONS, exponent), SplitMix64::new(1));
-        let mut send = |site: &mut Site, batches: usize| {
+        let mut send = |bench: &mut ElasticBench, batches: usize| {
             for _ in 0..batches {
                 let mut batch: Vec<_> = (0..BATCH).map(|_| packet(zipf.draw(&mut random))).collect();
-                site.send(&mut batch);
+                bench.send(&mut batch);
             }
         };
-        send(&mut site, WARM_UP);
-        let (before, left) = (site.nodes.reads(), site.left);
-        send(&mut site, BATCHES);
-        assert_eq!(site.left - left, BATCHES * BATCH, "every packet leaves");
-        let after = site.nodes.reads();
+        send(&mut bench, WARM_UP);
+        let (before, left) = (bench.nodes.reads(), bench.left);
+        send(&mut bench, BATCHES);
+        assert_eq!(bench.left - left, BATCHES * BATCH, "every packet leaves");
+        let after = bench.nodes.reads();
         let reads: Vec<u64> = after.iter().zip(before).map(|(after, before)| after - before).collect();
         let (all, busiest) = (reads.iter().sum::<u64>() as f64, *reads.iter().max().expect("there are servers") as f64);
         println!(
@@ -68,12 +68,12 @@ pub fn rebuild() {
     const CONNECTIONS: u32 = 1_000_000;
     let mut inner = plain(&elastic(8, 1024), CONNECTIONS);
     insert(&mut inner, 0..CONNECTIONS);
-    let mut site = Site::new(inner, 2, 2);
+    let mut bench = ElasticBench::new(inner, 2, 2);
     let mut rates: Vec<f64> = (0..7)
         .map(|round| {
-            site.nodes.restart(round % 2);
+            bench.nodes.restart(round % 2);
             let begin = Instant::now();
-            site.refill();
+            bench.refill();
             f64::from(CONNECTIONS) / begin.elapsed().as_secs_f64()
         })
         .collect();

@@ -6,15 +6,15 @@
 //! cargo bench -p elastic_switch --bench tables -- hits memory     # some: hits misses parking memory servers rebuild
 //! ```
 //!
-//! Keys are IPv4 connections (13 bytes), records have 7 bytes, cells 32, and a READ 256. What is compared alternates in
-//! each turn, and a ratio is the median of the ratios of a turn.
+//! Keys are IPv4 connections (13 bytes), records have 7 bytes, cells 32, and a READ 256. Variants alternate within
+//! each turn, and a ratio is the median of the turns' ratios.
 
+mod bench;
 mod load;
 mod memory;
 #[path = "../shared/nodes.rs"]
 mod nodes;
 mod packets;
-mod site;
 
 use testing::allocations::CountingAllocator;
 

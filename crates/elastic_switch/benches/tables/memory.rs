@@ -2,7 +2,7 @@
 
 use testing::allocations;
 
-use crate::site::{Site, elastic, insert, plain};
+use crate::bench::{ElasticBench, elastic, insert, plain};
 
 /// Entries that are inserted between two turns of the switch.
 const TOGETHER: u32 = 1_000;
@@ -15,13 +15,13 @@ pub fn measure() {
         let ((), filled) = allocations::measure(|| insert(&mut local, 0..entries));
         drop(local);
         // The memory that the server lends is allocated before.
-        let mut site = Site::new(plain(&elastic(8, 1024), entries), 1, 1);
+        let mut bench = ElasticBench::new(plain(&elastic(8, 1024), entries), 1, 1);
         let ((), remote) = allocations::measure(|| {
             for first in (0..entries).step_by(TOGETHER as usize) {
-                insert(&mut site.switch, first..(first + TOGETHER).min(entries));
-                site.turn();
+                insert(&mut bench.switch, first..(first + TOGETHER).min(entries));
+                bench.turn();
             }
-            site.settle();
+            bench.settle();
         });
         println!(
             "memory    {entries} entries: local table {:.1} B an entry, @elastic {:.1} B, peak {:.1} B",

@@ -7,8 +7,8 @@ use rng::SplitMix64;
 use switch::{Egress, HeadroomBuf, PacketSwitch, PortId, RowSwitch, Time};
 use v1model::Switch;
 
+use crate::bench::{BATCH, ElasticBench, elastic, insert, packet, plain, restore};
 use crate::median;
-use crate::site::{BATCH, Site, elastic, insert, packet, plain, restore};
 
 const TURNS: usize = 101;
 /// Batches of a turn, so that it is shorter than a time slice of the scheduler.
@@ -60,23 +60,23 @@ pub fn hits() {
     for switch in [&mut local, &mut alone, &mut inner] {
         insert(switch, 0..CONNECTIONS);
     }
-    let mut site = Site::new(inner, 2, 2);
+    let mut bench = ElasticBench::new(inner, 2, 2);
     let mut loads = [Load::new(numbers()), Load::new(numbers()), Load::new(numbers())];
     // Each key becomes popular.
-    (0..64 * CONNECTIONS as usize / BATCH).for_each(|_| site.send(loads[2].batch()));
-    assert_eq!(site.switch.residents(), CONNECTIONS as usize);
-    let (reads, mut left) = (site.nodes.reads(), Vec::new());
+    (0..64 * CONNECTIONS as usize / BATCH).for_each(|_| bench.send(loads[2].batch()));
+    assert_eq!(bench.switch.residents(), CONNECTIONS as usize);
+    let (reads, mut left) = (bench.nodes.reads(), Vec::new());
     let mut figures: [Vec<f64>; 5] = Default::default();
     for _ in 0..TURNS {
-        let [local_load, alone_load, site_load] = &mut loads;
+        let [local_load, alone_load, remote_load] = &mut loads;
         let one = turn(BATCHES, || step(&mut local, local_load, &mut left));
-        let other = turn(BATCHES, || step(&mut site.switch, site_load, &mut left));
+        let other = turn(BATCHES, || step(&mut bench.switch, remote_load, &mut left));
         let unused = turn(BATCHES, || step(&mut alone, alone_load, &mut left));
         for (list, value) in figures.iter_mut().zip([one, other, unused, other / one, unused / one]) {
             list.push(value);
         }
     }
-    assert_eq!(site.nodes.reads(), reads, "every packet is answered by the cache");
+    assert_eq!(bench.nodes.reads(), reads, "every packet is answered by the cache");
     let [local, cached, unused, ratio, unused_ratio] = figures.each_mut().map(|list| median(list));
     println!("hits      local table {local:.1} ns a packet, cached entries {cached:.1} ns, ratio {ratio:.3}");
     println!("          @elastic without servers {unused:.1} ns, ratio {unused_ratio:.3}");
@@ -87,14 +87,14 @@ pub fn misses() {
     const CONNECTIONS: u32 = 100_000;
     let mut inner = plain(&elastic(8, 0), CONNECTIONS);
     insert(&mut inner, 0..CONNECTIONS);
-    let mut site = Site::new(inner, 1, 1);
+    let mut bench = ElasticBench::new(inner, 1, 1);
     let mut random = SplitMix64::new(1);
     let mut load = Load::new((0..1 << 15).map(|_| random.below(u64::from(CONNECTIONS)) as u32));
     let mut times: Vec<f64> = (0..TURNS)
         .map(|_| {
-            let begin = site.left;
-            let ns = turn(BATCHES / 8, || site.send(load.batch()));
-            assert_eq!(site.left - begin, BATCH * BATCHES / 8, "every packet leaves");
+            let begin = bench.left;
+            let ns = turn(BATCHES / 8, || bench.send(load.batch()));
+            assert_eq!(bench.left - begin, BATCH * BATCHES / 8, "every packet leaves");
             ns
         })
         .collect();

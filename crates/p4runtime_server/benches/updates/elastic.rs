@@ -9,7 +9,7 @@ use switch::{Device, Egress, Frame, PacketSwitch, PortId, Time};
 use v1model::Switch;
 
 use crate::inserts::insert;
-use crate::nodes::Nodes;
+use crate::nodes::MemoryNodes;
 use crate::plane::{self, Counts};
 use crate::program::{self, EXACT};
 use crate::rig::{Rig, Work, config};
@@ -25,7 +25,7 @@ const SERVER: u32 = 3;
 type Remote = ElasticSwitch<Switch>;
 
 /// Gives frames to the switch, and carries those between it and its server. Returns how many others left.
-fn step(switch: &mut Remote, nodes: &mut Nodes, now: Time) -> (usize, bool) {
+fn step(switch: &mut Remote, nodes: &mut MemoryNodes, now: Time) -> (usize, bool) {
     let mut output: Vec<Frame> = Vec::new();
     switch.step(now, &mut Vec::new(), &mut output);
     let is_busy = !output.is_empty() || switch.next_event() == Some(Time::ZERO);
@@ -33,12 +33,12 @@ fn step(switch: &mut Remote, nodes: &mut Nodes, now: Time) -> (usize, bool) {
 }
 
 /// Starts a switch whose exact table is in the memory of a server, without a cache.
-fn remote() -> (Rig<Remote>, Nodes) {
+fn remote() -> (Rig<Remote>, MemoryNodes) {
     let text = program::UPDATES.replace("table exact_table", "@elastic[cache = \"0\"]\n    table exact_table");
     let (program, info) = program::compile(&text);
     let inner = Switch::new(Arc::new(program), config()).expect("the switch runs the program");
-    let mut nodes = Nodes::new(SERVER, 1);
-    let config = ElasticConfig::new(Nodes::switch_address(), nodes.places());
+    let mut nodes = MemoryNodes::new(SERVER, 1);
+    let config = ElasticConfig::new(MemoryNodes::switch_address(), nodes.places());
     let random = Box::new(SplitMix64::new(1));
     let mut switch = ElasticSwitch::new(inner, &config, [2, 3], random).expect("the program has a table");
     let mut now = Time::from_us(1);
@@ -92,7 +92,7 @@ fn compare_inserts(entries: u64, rounds: usize) {
 }
 
 /// Returns work that processes packets without end. Each of them waits for its entry.
-fn packets(nodes: Arc<Mutex<Nodes>>, counts: Arc<Counts>) -> Work<Remote> {
+fn packets(nodes: Arc<Mutex<MemoryNodes>>, counts: Arc<Counts>) -> Work<Remote> {
     let fresh = plane::batches(&EXACT);
     let (mut batch, mut at) = (fresh[0].clone(), 0);
     Box::new(move |switch, now| {

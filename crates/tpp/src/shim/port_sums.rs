@@ -25,7 +25,7 @@ pub struct PortWord {
     /// Sum of the values.
     pub sum: u64,
     /// The greatest value.
-    pub most: u32,
+    pub max: u32,
 }
 
 /// The words of the programs that left a switch by a port.
@@ -152,7 +152,7 @@ impl PortSums {
 
     /// Ends the period, and begins the next one.
     pub fn take(&mut self) -> PeriodSums {
-        let word = |(name, count, sum, most): PortCell| PortWord { name: self.names[name].clone(), count, sum, most };
+        let word = |(name, count, sum, max): PortCell| PortWord { name: self.names[name].clone(), count, sum, max };
         let port = |(at, (programs, words)): ((u32, Option<u32>), (u64, Vec<PortCell>))| {
             (at, PortSum { programs, words: words.into_iter().map(word).collect() })
         };
@@ -203,8 +203,8 @@ mod tests {
         sums.add(&executed(other, &[[2, 1, 6]]), &map);
         let PeriodSums { ports, programs, unplaced } = sums.take();
         assert_eq!((programs, unplaced), (4, 0));
-        let queue = |count, sum, most| PortWord { name: "Queue:QueueOccupancy".to_owned(), count, sum, most };
-        let absent = PortWord { name: "Link:AppSpecific_0".to_owned(), count: 0, sum: 0, most: 0 };
+        let queue = |count, sum, max| PortWord { name: "Queue:QueueOccupancy".to_owned(), count, sum, max };
+        let absent = PortWord { name: "Link:AppSpecific_0".to_owned(), count: 0, sum: 0, max: 0 };
         let expected = [
             ((1, Some(2)), PortSum { programs: 1, words: vec![queue(1, 10, 10)] }),
             ((2, Some(1)), PortSum { programs: 3, words: vec![queue(3, 18, 8), absent] }),

@@ -45,7 +45,7 @@ struct TopWord {
     name: String,
     count: u64,
     sum: u64,
-    most: u64,
+    max: u64,
 }
 
 /// The packets that left by a port.
@@ -108,7 +108,7 @@ impl Top {
             });
             let sum = &mut at.words[known];
             (sum.count, sum.sum) = (sum.count + number(&word["count"]), sum.sum + number(&word["sum"]));
-            sum.most = sum.most.max(number(&word["max"]));
+            sum.max = sum.max.max(number(&word["max"]));
         }
     }
 
@@ -132,13 +132,13 @@ impl Top {
             let mut head = first.into_iter().chain(std::iter::repeat(String::new()));
             let mut row = |word: [String; 3]| {
                 let [a, b, c, d] = std::array::from_fn(|_| head.next().unwrap_or_default());
-                let [name, mean, most] = word;
-                rows.push([a, b, c, d, name, mean, most]);
+                let [name, mean, max] = word;
+                rows.push([a, b, c, d, name, mean, max]);
             };
             for word in &sums.words {
                 let value = |value: String| if word.count == 0 { "-".to_owned() } else { value };
                 let mean = word.sum as f64 / word.count as f64;
-                row([word.name.clone(), value(three_digits(mean)), value(grouped(word.most))]);
+                row([word.name.clone(), value(three_digits(mean)), value(grouped(word.max))]);
             }
             if sums.words.is_empty() {
                 row(Default::default());
@@ -169,7 +169,7 @@ impl Top {
             json!({
                 "name": word.name,
                 "mean": has_values.then(|| word.sum as f64 / word.count as f64),
-                "max": has_values.then_some(word.most),
+                "max": has_values.then_some(word.max),
             })
         };
         let port = |((switch, port), sums): (&(u64, Option<u64>), &TopPort)| {

@@ -49,7 +49,7 @@ impl<F: FnMut(&Value)> ProgramReceiver for ShimReporter<F> {
 }
 
 fn port_json(switch: u32, port: Option<u32>, sum: &PortSum) -> Value {
-    let word = |word: &PortWord| json!({ "name": word.name, "count": word.count, "sum": word.sum, "max": word.most });
+    let word = |word: &PortWord| json!({ "name": word.name, "count": word.count, "sum": word.sum, "max": word.max });
     json!({
         "switch": switch,
         "port": port,

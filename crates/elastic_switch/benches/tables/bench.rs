@@ -11,7 +11,7 @@ use rng::SplitMix64;
 use switch::{Device, Egress, FrameMut, HeadroomBuf, PacketSwitch, PortId, SwitchControl, Time};
 use v1model::{Config, Switch, V1Model};
 
-use crate::nodes::Nodes;
+use crate::nodes::MemoryNodes;
 
 pub const BATCH: usize = 32;
 /// Bytes before a frame.
@@ -79,25 +79,25 @@ pub fn restore(batch: &mut [HeadroomBuf], fresh: &[HeadroomBuf]) {
 }
 
 /// A switch and its memory servers.
-pub struct Site {
+pub struct ElasticBench {
     pub switch: ElasticSwitch<Switch>,
-    pub nodes: Nodes,
+    pub nodes: MemoryNodes,
     now: Time,
     /// Packets that have left.
     pub left: usize,
     output: Vec<Egress>,
 }
 
-impl Site {
+impl ElasticBench {
     /// Wraps a switch with this number of servers and copies of each cell, and connects them.
-    pub fn new(inner: Switch, servers: usize, replicas: u32) -> Site {
-        let nodes = Nodes::new(FIRST_SERVER, servers);
-        let config = ElasticConfig { replicas, ..ElasticConfig::new(Nodes::switch_address(), nodes.places()) };
+    pub fn new(inner: Switch, servers: usize, replicas: u32) -> ElasticBench {
+        let nodes = MemoryNodes::new(FIRST_SERVER, servers);
+        let config = ElasticConfig { replicas, ..ElasticConfig::new(MemoryNodes::switch_address(), nodes.places()) };
         let random = Box::new(SplitMix64::new(2));
         let switch = ElasticSwitch::new(inner, &config, [3, 4], random).expect("the program has a table");
-        let mut site = Site { switch, nodes, now: Time::from_us(1), left: 0, output: Vec::new() };
-        site.settle();
-        site
+        let mut bench = ElasticBench { switch, nodes, now: Time::from_us(1), left: 0, output: Vec::new() };
+        bench.settle();
+        bench
     }
 
     /// Returns the numbers of the table.
