@@ -58,6 +58,17 @@ impl Step {
         Step { name: name.to_owned(), command, shown: format!("cargo xtask {}", arguments.join(" ")) }
     }
 
+    /// A program of the workspace that was built beside this one.
+    ///
+    /// # Panics
+    /// If the path of this program is unknown.
+    pub fn binary(name: &str, program: &str, arguments: &[&str]) -> Step {
+        let path = std::env::current_exe().expect("the path of this program").with_file_name(program);
+        let mut command = Command::new(&path);
+        command.args(arguments).current_dir(crate::root()).stdin(Stdio::null());
+        Step { name: name.to_owned(), command, shown: format!("{} {}", path.display(), arguments.join(" ")) }
+    }
+
     /// Adds a variable to the step's environment.
     pub fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Step {
         self.shown = format!("{name}={:?} {}", value.as_ref(), self.shown);

@@ -92,7 +92,8 @@ struct ScheduledEvent {
     /// Whether the event comes after the others of the same time.
     is_last: bool,
     order: u64,
-    event: WorldEvent,
+    /// Boxed, as a heap moves its elements and messages are large.
+    event: Box<WorldEvent>,
 }
 
 impl PartialEq for ScheduledEvent {
@@ -266,6 +267,7 @@ impl World {
 
     pub fn schedule(&mut self, at: u64, event: WorldEvent) {
         self.next_order += 1;
+        let event = Box::new(event);
         self.events.push(Reverse(ScheduledEvent { at, is_last: false, order: self.next_order, event }));
     }
 
@@ -274,7 +276,7 @@ impl World {
         self.next_order += 1;
         let is_last = self.scenario.receives_packets_first
             && !matches!(event, WorldEvent::Input { .. } | WorldEvent::Change { .. });
-        self.events.push(Reverse(ScheduledEvent { at, is_last, order: self.next_order, event }));
+        self.events.push(Reverse(ScheduledEvent { at, is_last, order: self.next_order, event: Box::new(event) }));
     }
 
     fn run_faults(&mut self) {
@@ -316,7 +318,7 @@ impl World {
             }
             let Some(Reverse(next)) = self.events.pop() else { break };
             self.now = next.at;
-            self.dispatch(next.event);
+            self.dispatch(*next.event);
         }
         self.now = end;
     }
