@@ -3,7 +3,7 @@
 use std::ops::AddAssign;
 use std::os::fd::RawFd;
 
-use crate::{Frame, PortError, XdpAttachment};
+use crate::{Frame, Link, PortError, XdpAttachment};
 
 /// A received frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -172,10 +172,15 @@ pub trait Port: Send {
         Ok(())
     }
 
+    /// Returns the device's link, to watch it; `None` if the port has no cable.
+    fn link(&self) -> Option<Link> {
+        None
+    }
+
     /// Whether the device has a link. It costs two system calls. A port without a cable always has one, and so has one
     /// that cannot find out.
     fn has_link(&self) -> bool {
-        true
+        self.link().is_none_or(|link| link.is_up())
     }
 
     /// Whether no frame can arrive any more: a capture at its end. Interfaces never finish.

@@ -8,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use wire::pcap::Writer;
 
-use crate::{Frame, Port, PortError, PortStats, Received, Sent};
+use crate::{Frame, Link, Port, PortError, PortStats, Received, Sent};
 
 /// A port whose frames are also written to two capture files: `NAME_in.pcap` has the received frames, `NAME_out.pcap`
 /// those that its driver accepted. Each frame has the time at which it was received or sent here.
@@ -72,6 +72,10 @@ fn clock_ns() -> u64 {
 impl Port for RecordedPort {
     fn name(&self) -> &str {
         self.port.name()
+    }
+
+    fn link(&self) -> Option<Link> {
+        self.port.link()
     }
 
     fn receive(&mut self, batch: &mut Vec<Received>, max: usize) -> Result<usize, PortError> {

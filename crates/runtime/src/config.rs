@@ -12,6 +12,7 @@ use switch::{PacketSwitch, PortId};
 use crate::compile::{CompileHook, TakeoverCallback};
 use crate::hook::{Hook, HookList};
 use crate::limit::RunLimit;
+use crate::links::LinkCallback;
 use crate::pool::WorkerPool;
 use crate::port_set::{AttachedPort, PortLossCallback};
 use crate::sink::NotificationSink;
@@ -51,6 +52,8 @@ pub struct RunConfig<S> {
     pub sinks: Vec<Arc<dyn NotificationSink>>,
     /// Called at once when a port can be used no longer. The other ports continue.
     pub on_port_loss: PortLossCallback,
+    /// Called in a live run when a port has lost its link, and is down, or has one again.
+    pub on_link_change: LinkCallback,
     /// Called in a live run when a program that was interpreted until then has been compiled.
     pub on_takeover: TakeoverCallback,
     /// Maximum duration of a live run.
@@ -67,16 +70,17 @@ impl<S: PacketSwitch> RunConfig<S> {
             hooks: Vec::new(),
             sinks: Vec::new(),
             on_port_loss: Box::new(|_, _| ()),
+            on_link_change: Box::new(|_, _| ()),
             on_takeover: Box::new(|_, _| ()),
             limit: None,
         }
     }
 
     /// Forwards in real time until `stop` is set, the limit is reached, or no port is left. A port that fails is taken
-    /// down; the others continue.
+    /// down; the others continue. A port without a link is down until it has one.
     ///
     /// # Errors
-    /// If the process can open no more descriptors for the wakers of its threads.
+    /// If the process can open no more descriptors for the wakers of its threads and for changes of links.
     pub fn run_live(self, stop: &AtomicBool) -> io::Result<RunReport<S>> {
         let mut hooks = self.hooks;
         // It comes after the hook that may replace the program.
@@ -87,6 +91,7 @@ impl<S: PacketSwitch> RunConfig<S> {
             let mut worker = Worker::new(self.switch, single_drivers(self.ports));
             worker.set_sinks(self.sinks);
             worker.set_on_port_loss(self.on_port_loss);
+            worker.watch_links(self.on_link_change)?;
             live::run(&mut worker, &mut hooks, RunLimit::new(stop, self.limit));
             return Ok(RunReport::new(worker, std::iter::empty(), start.elapsed()));
         }
@@ -94,6 +99,7 @@ impl<S: PacketSwitch> RunConfig<S> {
         pool.set_sinks(&self.sinks);
         owner.set_sinks(self.sinks);
         pool.set_on_port_loss(self.on_port_loss);
+        owner.watch_links(self.on_link_change)?;
         pool.run(&mut owner, &mut hooks, RunLimit::new(stop, self.limit));
         Ok(RunReport::new(owner, pool.into_workers(), start.elapsed()))
     }

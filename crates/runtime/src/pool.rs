@@ -162,6 +162,7 @@ impl<S: PacketSwitch> WorkerPool<S> {
                 for id in std::mem::take(&mut lock(&self.losses).unapplied) {
                     owner.switch_mut().set_port_up(id, false);
                 }
+                owner.follow_links();
                 owner.switch_mut().publish();
                 let now = clock.now();
                 let longest = hooks.sleep_limit(now, limit.longest_sleep());

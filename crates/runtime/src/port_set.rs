@@ -41,6 +41,11 @@ impl AttachedPort {
     pub fn is_live(&self) -> bool {
         self.failure.is_none()
     }
+
+    /// Whether the driver can be used and its device has a link.
+    pub fn has_link(&self) -> bool {
+        self.is_live() && self.driver.has_link()
+    }
 }
 
 /// Called at once when a port can be used no longer.

@@ -11,7 +11,7 @@
 use std::os::fd::RawFd;
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 
-use ports::{DropReason, Frame, Port, PortError, PortStats, Received, Sent};
+use ports::{DropReason, Frame, Link, Port, PortError, PortStats, Received, Sent};
 
 use crate::flow::flow_hash;
 use crate::waker::Waker;
@@ -50,6 +50,7 @@ struct OwnedPort {
 /// The port at a worker that does not have the driver.
 struct RemotePort {
     name: String,
+    link: Option<Link>,
     received: Receiver<Vec<u8>>,
     owner: FrameRing,
     is_finished: bool,
@@ -78,6 +79,7 @@ pub fn share(driver: Box<dyn Port>, owner: &Waker, others: &[(Waker, bool)]) -> 
         }
         remotes.push(Box::new(RemotePort {
             name: owned.driver.name().to_owned(),
+            link: owned.driver.link(),
             received,
             owner: FrameRing { frames: to_owner.clone(), waker: owner.clone() },
             is_finished: !receives,
@@ -217,6 +219,10 @@ impl Port for OwnedPort {
         self.driver.note()
     }
 
+    fn link(&self) -> Option<Link> {
+        self.driver.link()
+    }
+
     fn check(&mut self) -> Result<(), PortError> {
         let result = self.driver.check();
         self.close_after(result)
@@ -267,6 +273,10 @@ impl Port for RemotePort {
 
     fn poll_fd(&self) -> Option<RawFd> {
         None
+    }
+
+    fn link(&self) -> Option<Link> {
+        self.link.clone()
     }
 
     fn stats(&self) -> PortStats {

@@ -7,6 +7,7 @@
 //! Where the drivers allow it, a frame stays in its driver's memory from the port it enters by to the port it leaves
 //! by. A frame that a driver could not send counts as dropped, not as sent.
 
+use std::io;
 use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,6 +17,7 @@ use switch::{Egress, FrameMut, PacketSwitch, PortId, Time};
 
 use crate::clock::Clock;
 use crate::hook::{Hook, HookContext};
+use crate::links::{LinkCallback, PortLinks};
 use crate::port_set::{AttachedPort, PortLossCallback, PortSet};
 use crate::sink::NotificationSink;
 
@@ -24,6 +26,9 @@ const BATCH_FRAMES: usize = 32;
 
 /// Interval at which an idle worker checks that the devices of its ports still exist, in nanoseconds.
 const DEVICE_CHECK_NS: u64 = 100_000_000;
+
+/// Number of polls after which a worker that does not sleep looks for changes of links, which is a system call.
+const POLLS_BETWEEN_LINKS: u32 = 64;
 
 /// A frame of the batch that the switch processes; `None` once a port has it.
 struct BatchFrame(Option<Frame>);
@@ -58,6 +63,9 @@ pub struct Worker<S> {
     injected: Vec<switch::Frame>,
     /// Time of the last check of the devices.
     devices_checked: Time,
+    links: Option<PortLinks>,
+    /// Polls since the last look for changes of links.
+    polls: u32,
 }
 
 impl<S: PacketSwitch> Worker<S> {
@@ -73,6 +81,8 @@ impl<S: PacketSwitch> Worker<S> {
             output: Vec::new(),
             injected: Vec::new(),
             devices_checked: Time::ZERO,
+            links: None,
+            polls: 0,
         }
     }
 
@@ -84,6 +94,23 @@ impl<S: PacketSwitch> Worker<S> {
     /// Sets the callback for a port that can be used no longer.
     pub fn set_on_port_loss(&mut self, on_port_loss: PortLossCallback) {
         self.ports.set_on_loss(on_port_loss);
+    }
+
+    /// Takes ports down from here on while they have no link, and calls this at each change.
+    ///
+    /// # Errors
+    /// If the process can open no more descriptors.
+    pub fn watch_links(&mut self, on_change: LinkCallback) -> io::Result<()> {
+        self.links = Some(PortLinks::watch(&self.ports, &mut self.switch, on_change)?);
+        Ok(())
+    }
+
+    /// Takes ports up and down whose links have changed.
+    pub fn follow_links(&mut self) {
+        self.polls = 0;
+        if let Some(links) = &mut self.links {
+            links.follow(&self.ports, &mut self.switch);
+        }
     }
 
     /// Returns the switch.
@@ -135,6 +162,10 @@ impl<S: PacketSwitch> Worker<S> {
 
     /// Receives a batch from every port, processes it and transmits the result. Returns the number of received frames.
     pub fn poll(&mut self, clock: &Clock) -> usize {
+        self.polls += 1;
+        if self.polls >= POLLS_BETWEEN_LINKS {
+            self.follow_links();
+        }
         let count = (0..self.ports.as_slice().len()).map(|index| self.poll_port(index, clock)).sum();
         if count == 0
             && let Some(event) = self.switch.next_event()
@@ -161,10 +192,25 @@ impl<S: PacketSwitch> Worker<S> {
         if count == 0 {
             return 0;
         }
+        if !self.switch.ports().is_up(id) {
+            self.recheck_link(index);
+        }
         self.batch.extend(self.received.drain(..).map(|frame| BatchFrame(Some(frame))));
         self.switch.step_in_place(clock.now(), id, &mut self.batch, &mut self.egress);
         self.send();
         count
+    }
+
+    /// Takes a port up at which frames arrive, if it has a link: they were faster than the message that it has one.
+    #[cold]
+    fn recheck_link(&mut self, index: usize) {
+        let port = &self.ports.as_slice()[index];
+        match &mut self.links {
+            Some(links) => links.recheck(index, &self.ports, &mut self.switch),
+            // The owner of the switch will follow.
+            None if port.has_link() => _ = self.switch.set_port_up(port.id, true),
+            None => {}
+        }
     }
 
     /// Steps the switch with frames that did not come from a port of the worker, and transmits the result.
@@ -247,9 +293,11 @@ impl<S: PacketSwitch> Worker<S> {
     /// Sleeps until a port or one of `more` is readable, the switch's next event is due, or `longest` has passed.
     pub fn wait(&mut self, now: Time, longest: Duration, more: &[RawFd]) {
         self.check_devices(now);
+        self.follow_links();
         let due = self.switch.next_event().map(|event| Duration::from_nanos(event.since_ns(now)));
         let timeout = due.map_or(longest, |due| due.min(longest));
-        let descriptors: Vec<_> = self.ports.poll_fds().chain(more.iter().copied()).collect();
+        let links = self.links.as_ref().and_then(PortLinks::fd);
+        let descriptors: Vec<_> = self.ports.poll_fds().chain(more.iter().copied()).chain(links).collect();
         if ports::wait(&descriptors, timeout).is_err() {
             // The process is out of descriptors or memory for a moment. Polling continues at a lower rate.
             std::thread::sleep(timeout);

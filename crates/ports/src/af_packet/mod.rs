@@ -26,7 +26,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 
 use crate::interface;
-use crate::{DropReason, Port, PortError, PortStats, Received, Sent};
+use crate::{DropReason, Link, Port, PortError, PortStats, Received, Sent};
 use offload::VnetHeader;
 use ring::{Ring, RingSlot};
 use transmit::Transmit;
@@ -44,6 +44,7 @@ pub struct AfPacketPort {
     name: String,
     index: c_int,
     mtu: usize,
+    link: Link,
     receiver: OwnedFd,
     ring: Ring,
     transmit: Transmit,
@@ -168,8 +169,8 @@ impl Port for AfPacketPort {
         self.check_interface()
     }
 
-    fn has_link(&self) -> bool {
-        interface::Interface::new(self.receiver.as_fd(), &self.name).has_link().unwrap_or(true)
+    fn link(&self) -> Option<Link> {
+        Some(self.link.clone())
     }
 
     fn counted(&self) -> PortStats {
@@ -202,11 +203,12 @@ impl AfPacketPort {
         self.ring.release(slot);
     }
 
-    fn from_parts(name: &str, index: c_int, mtu: usize, receiver: OwnedFd, ring: Ring, transmit: Transmit) -> Self {
+    fn from_parts(link: Link, index: c_int, mtu: usize, receiver: OwnedFd, ring: Ring, transmit: Transmit) -> Self {
         AfPacketPort {
-            name: name.to_owned(),
+            name: link.interface().to_owned(),
             index,
             mtu,
+            link,
             receiver,
             ring,
             transmit,

@@ -4,13 +4,14 @@ use std::ffi::c_int;
 use std::io;
 use std::mem::{size_of, zeroed};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::sync::Arc;
 
 use super::AfPacketPort;
 use super::ring::Ring;
 use super::transmit::Transmit;
-use crate::PortError;
 use crate::interface::{ETHERNET_TYPES, Interface};
 use crate::socket::{get_option, promiscuous, set_option, set_queue, take_error};
+use crate::{Link, PortError};
 
 /// The capability that packet sockets need.
 const CAPABILITY: &str = "cap_net_raw";
@@ -56,7 +57,9 @@ impl AfPacketPort {
         // Without this option frames pass through the queueing discipline, which only costs time.
         let _ = set_option(&sender, libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, &1);
         set_queue(&sender, libc::SO_SNDBUFFORCE, libc::SO_SNDBUF, QUEUE_BYTES);
-        Ok(AfPacketPort::from_parts(name, index, mtu, receiver, ring, Transmit::new(sender)))
+        // A socket of its own: those above hold the port's memory as long as they are open.
+        let link = Link::new(&Arc::new(socket().map_err(failed("opening a packet socket"))?), name, index);
+        Ok(AfPacketPort::from_parts(link, index, mtu, receiver, ring, Transmit::new(sender)))
     }
 }
 

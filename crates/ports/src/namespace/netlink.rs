@@ -200,33 +200,90 @@ pub(crate) struct ChangeSocket(OwnedFd);
 impl ChangeSocket {
     /// Opens a socket in the calling thread's namespace.
     pub(crate) fn open() -> io::Result<ChangeSocket> {
-        let socket = route_socket()?;
-        // SAFETY: a socket address is plain data, for which zeros are valid.
-        let mut address: libc::sockaddr_nl = unsafe { std::mem::zeroed() };
-        address.nl_family = libc::AF_NETLINK as u16;
-        address.nl_groups = (libc::RTMGRP_IPV4_ROUTE | libc::RTMGRP_NEIGH) as u32;
-        let len = size_of_val(&address) as libc::socklen_t;
-        // SAFETY: the address lives through the call and has the given length.
-        let result = unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), len) };
-        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(ChangeSocket(socket)) }
+        subscribe(libc::RTMGRP_IPV4_ROUTE | libc::RTMGRP_NEIGH).map(ChangeSocket)
     }
 
     /// Takes the changes that have arrived, without waiting. If there were too many, all kinds may have changed.
     pub(crate) fn take(&self) -> BTreeSet<RouteChange> {
         let mut changes = BTreeSet::new();
-        let mut messages = vec![0u8; ANSWER];
-        loop {
-            let (buffer, len) = (messages.as_mut_ptr().cast(), messages.len());
-            // SAFETY: the buffer lives through the call and has the given length.
-            let len = unsafe { libc::recv(self.0.as_raw_fd(), buffer, len, libc::MSG_DONTWAIT) };
-            match usize::try_from(len) {
-                Ok(len) => changes.extend(changes_in(&messages[..len])),
-                Err(_) => match io::Error::last_os_error().raw_os_error() {
-                    Some(libc::ENOBUFS) => changes.extend([RouteChange::Route, RouteChange::Neighbour]),
-                    Some(libc::EINTR) => {}
-                    _ => return changes,
-                },
+        let is_complete = receive_all(&self.0, |messages| changes.extend(changes_in(messages)));
+        if !is_complete {
+            changes.extend([RouteChange::Route, RouteChange::Neighbour]);
+        }
+        changes
+    }
+}
+
+/// The interfaces that were changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum LinksChanged {
+    /// Those with these indices.
+    These(BTreeSet<u32>),
+    /// Any: there were too many changes to report.
+    Any,
+}
+
+/// A socket that receives changes of the interfaces of a namespace.
+pub(crate) struct LinkSocket(OwnedFd);
+
+impl LinkSocket {
+    /// Opens a socket in the calling thread's namespace.
+    pub(crate) fn open() -> io::Result<LinkSocket> {
+        subscribe(libc::RTMGRP_LINK).map(LinkSocket)
+    }
+
+    /// Takes the changes that have arrived, without waiting.
+    pub(crate) fn take(&self) -> LinksChanged {
+        let mut indices = BTreeSet::new();
+        let is_complete = receive_all(&self.0, |messages| {
+            indices.extend(messages_in(messages).filter_map(|(kind, message)| {
+                // The index in struct ifinfomsg.
+                let index = message.get(HEADER + 4..)?.first_chunk()?;
+                matches!(kind, libc::RTM_NEWLINK | libc::RTM_DELLINK).then(|| u32::from_ne_bytes(*index))
+            }));
+        });
+        if is_complete { LinksChanged::These(indices) } else { LinksChanged::Any }
+    }
+
+    pub(crate) fn as_owned(&self) -> &OwnedFd {
+        &self.0
+    }
+}
+
+/// Opens a socket that receives the changes of these groups in the calling thread's namespace.
+fn subscribe(groups: c_int) -> io::Result<OwnedFd> {
+    let socket = route_socket()?;
+    // SAFETY: a socket address is plain data, for which zeros are valid.
+    let mut address: libc::sockaddr_nl = unsafe { std::mem::zeroed() };
+    address.nl_family = libc::AF_NETLINK as u16;
+    address.nl_groups = groups as u32;
+    let len = size_of_val(&address) as libc::socklen_t;
+    // SAFETY: the address lives through the call and has the given length.
+    let result = unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), len) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(socket) }
+}
+
+/// Receives all messages that have arrived, without waiting. Returns false if some were lost because there were too
+/// many.
+fn receive_all(socket: &OwnedFd, mut receive: impl FnMut(&[u8])) -> bool {
+    // Not cleared: most calls find nothing.
+    let (mut buffer, mut is_complete) = (Vec::<u8>::with_capacity(ANSWER), true);
+    loop {
+        let (fd, room) = (socket.as_raw_fd(), buffer.spare_capacity_mut());
+        // SAFETY: the buffer lives through the call and has the given length.
+        let len = unsafe { libc::recv(fd, room.as_mut_ptr().cast(), room.len(), libc::MSG_DONTWAIT) };
+        match usize::try_from(len) {
+            Ok(len) => {
+                // SAFETY: the kernel has written these bytes.
+                unsafe { buffer.set_len(len) };
+                receive(&buffer);
+                buffer.clear();
             }
+            Err(_) => match io::Error::last_os_error().raw_os_error() {
+                Some(libc::ENOBUFS) => is_complete = false,
+                Some(libc::EINTR) => {}
+                _ => return is_complete,
+            },
         }
     }
 }
@@ -237,27 +294,30 @@ impl AsRawFd for ChangeSocket {
     }
 }
 
+/// Returns the kinds of messages, and the messages with their headers.
+fn messages_in(mut messages: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+    std::iter::from_fn(move || {
+        let header = messages.first_chunk::<HEADER>()?;
+        let len = u32::from_ne_bytes([header[0], header[1], header[2], header[3]]) as usize;
+        let message = messages.get(..len).filter(|_| len >= HEADER)?;
+        messages = messages.get(len.next_multiple_of(4)..).unwrap_or_default();
+        Some((u16::from_ne_bytes([header[4], header[5]]), message))
+    })
+}
+
 /// Returns the kinds of the changes in these messages.
-fn changes_in(mut messages: &[u8]) -> impl Iterator<Item = RouteChange> {
+fn changes_in(messages: &[u8]) -> impl Iterator<Item = RouteChange> {
     /// Offset of the state in struct ndmsg.
     const STATE: usize = HEADER + 8;
-    std::iter::from_fn(move || {
-        loop {
-            let header = messages.first_chunk::<HEADER>()?;
-            let len = u32::from_ne_bytes([header[0], header[1], header[2], header[3]]) as usize;
-            let message = messages.get(..len).filter(|_| len >= HEADER)?;
-            messages = messages.get(len.next_multiple_of(4)..).unwrap_or_default();
-            match u16::from_ne_bytes([header[4], header[5]]) {
-                libc::RTM_NEWROUTE | libc::RTM_DELROUTE => return Some(RouteChange::Route),
-                libc::RTM_DELNEIGH => return Some(RouteChange::Neighbour),
-                libc::RTM_NEWNEIGH => match message.get(STATE..STATE + 2) {
-                    // The kernel reports each address that it resolves.
-                    Some(&[a, b]) if u16::from_ne_bytes([a, b]) & libc::NUD_PERMANENT == 0 => {}
-                    _ => return Some(RouteChange::Neighbour),
-                },
-                _ => {}
-            }
-        }
+    messages_in(messages).filter_map(|(kind, message)| match kind {
+        libc::RTM_NEWROUTE | libc::RTM_DELROUTE => Some(RouteChange::Route),
+        libc::RTM_DELNEIGH => Some(RouteChange::Neighbour),
+        libc::RTM_NEWNEIGH => match message.get(STATE..STATE + 2) {
+            // The kernel reports each address that it resolves.
+            Some(&[a, b]) if u16::from_ne_bytes([a, b]) & libc::NUD_PERMANENT == 0 => None,
+            _ => Some(RouteChange::Neighbour),
+        },
+        _ => None,
     })
 }
 

@@ -46,7 +46,7 @@ pub use refused::NoXdp;
 
 use crate::frame::{Frame, Memory};
 use crate::interface::{self, Interface, payload_len};
-use crate::{DropReason, Port, PortError, PortStats, Received, Sent};
+use crate::{DropReason, Link, Port, PortError, PortStats, Received, Sent};
 use program::Redirect;
 use queue::{Flushed, XdpQueue};
 use wire::offload::{SegmentKind, segment};
@@ -391,6 +391,10 @@ impl Port for XdpPort {
 
     fn attachment(&self) -> Option<XdpAttachment> {
         Some(XdpAttachment::new(self))
+    }
+
+    fn link(&self) -> Option<Link> {
+        Some(Link::new(&self.control, &self.name, self.index))
     }
 
     // The kernel does not wake a thread that waits for a socket whose interface disappears.

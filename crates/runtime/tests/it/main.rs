@@ -2,6 +2,7 @@
 
 mod compile;
 mod hooks;
+mod links;
 mod offline;
 mod pool;
 mod rig;

@@ -1,5 +1,6 @@
 //! Runs `triplane run`: a program on ports, until Ctrl-C or the end of its captures.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -10,7 +11,7 @@ use anyhow::{Context, anyhow};
 use p4runtime_server::{BoundServer, Listening, OperationHook, Pipeline};
 use ports::{Port, PortError, PortKind, PortSpec, RecordedPort};
 use resilient_store::RowsSocket;
-use runtime::{Hook, PortDrivers, RunConfig, RunReport};
+use runtime::{Hook, LinkCallback, PortDrivers, RunConfig, RunReport};
 use switch::{PacketSwitch, PortId, Takeover};
 use v1model::{Config, Executor, Switch};
 use v1model_runtime::hooks;
@@ -26,6 +27,9 @@ use crate::output::{Failure, Output, is_damaged_capture};
 use crate::state::{InitialProgram, State};
 use crate::store::StoreConnection;
 use crate::{control, kernel, memory, metrics, port_conflicts, privileges, progress, signals, state, summary};
+
+/// Maximum number of notes about the link of a port.
+const MAX_LINK_NOTES: u32 = 20;
 
 /// Runs a program and prints the summary.
 pub fn run(args: &RunArgs, output: &Output) -> Result<(), Failure> {
@@ -506,6 +510,7 @@ fn announced<S: PacketSwitch>(config: RunConfig<S>, what: &str, output: &Output)
     let on_port_loss = Box::new(move |id: PortId, error: &PortError| {
         live_output.note(&format!("port {id} was lost, the others continue: {error}"));
     });
+    let on_link_change = link_notes(*output);
     let on_takeover = Box::new(move |takeover: &Takeover, elapsed: Duration| match takeover {
         Takeover::Compiled => {
             let ms = elapsed.as_millis();
@@ -514,7 +519,21 @@ fn announced<S: PacketSwitch>(config: RunConfig<S>, what: &str, output: &Output)
         Takeover::Interpreted(why) => live_output.note_if_interpreted(Some(why)),
         Takeover::OtherProgram => {}
     });
-    RunConfig { on_port_loss, on_takeover, ..config }
+    RunConfig { on_port_loss, on_link_change, on_takeover, ..config }
+}
+
+/// Says which ports have lost their links, and which have them again. A link that comes and goes fills no terminal.
+fn link_notes(output: Output) -> LinkCallback {
+    let mut changes = BTreeMap::<PortId, u32>::new();
+    Box::new(move |id, is_up| {
+        let number = changes.entry(id).or_default();
+        *number += 1;
+        let more = if *number == MAX_LINK_NOTES { "; more changes of its link are not shown" } else { "" };
+        if *number <= MAX_LINK_NOTES {
+            let state = if is_up { "has a link again" } else { "has no link, and is down" };
+            output.note(&format!("port {id} {state}{more}"));
+        }
+    })
 }
 
 fn note_dropped_messages(p4runtime: Option<&Listening>, output: &Output) {

@@ -3,7 +3,7 @@
 use std::os::fd::RawFd;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ports::{Port, PortError, PortStats, Received, Sent};
+use ports::{Link, Port, PortError, PortStats, Received, Sent};
 
 /// Maximum number of frames recorded over all ports.
 const MAX_RECORDED: usize = 400;
@@ -92,6 +92,10 @@ impl Port for RecordingPort {
 
     fn note(&self) -> Option<&str> {
         self.driver.note()
+    }
+
+    fn link(&self) -> Option<Link> {
+        self.driver.link()
     }
 
     fn set_time(&mut self, now_ns: u64) {

@@ -31,6 +31,7 @@ mod layers;
 mod live;
 mod live_kernel;
 mod live_kernel_process;
+mod live_links;
 mod live_swap;
 mod live_workers;
 mod market;
