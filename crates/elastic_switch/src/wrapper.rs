@@ -227,6 +227,7 @@ impl<S: RowSwitch> ElasticSwitch<S> {
         let is_taken = self.servers.take(now, port, frame);
         if is_taken {
             self.inner.count_received(port, frame.len());
+            self.servers.meters().count_received(port, frame.len());
         }
         is_taken
     }
@@ -276,10 +277,10 @@ impl<S: RowSwitch> ElasticSwitch<S> {
 
     /// Does everything that can be done now.
     fn advance(&mut self, now: Time, output: &mut Vec<Frame>) {
-        let ports = self.inner.ports();
+        let (ports, registry) = (self.inner.ports(), self.inner.registry());
         self.servers.update_ports(|port| ports.is_up(port));
         self.servers.tick(now, &mut *self.random);
-        self.servers.meters().set_time(now);
+        self.servers.meters().advance(now, |port| ports.bytes(registry, port));
         // Connections that ended are known before anything is looked up.
         self.take_completions(now);
         self.take_changes();
@@ -295,7 +296,10 @@ impl<S: RowSwitch> ElasticSwitch<S> {
             has_acted |= self.advance_servers(output);
             // Frames that may be sent now may fail at once.
             self.servers.transmit(now, output);
-            output[before..].iter().for_each(|frame| self.inner.count_sent(frame.port, frame.data.len()));
+            for frame in &output[before..] {
+                self.inner.count_sent(frame.port, frame.data.len());
+                self.servers.meters().count_sent(frame.port, frame.data.len());
+            }
             if !has_acted && !self.inner.has_waiting() {
                 let has_work = self.tables.iter().any(|remote| remote.table.has_work());
                 self.quiet_until = if has_work { Time::ZERO } else { self.servers.next_deadline().unwrap_or(NEVER) };

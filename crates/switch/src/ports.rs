@@ -206,6 +206,11 @@ impl Ports {
         }
     }
 
+    /// Returns the numbers of bytes received and transmitted by a port; 0 if it does not exist.
+    pub fn bytes(&self, registry: &Registry, id: PortId) -> [u64; 2] {
+        self.find(id).map_or([0; 2], |port| [port.rx.1, port.tx.1].map(|stat| registry.value(stat)))
+    }
+
     /// Subtracts transmitted frames and their total length, because the driver could not send them.
     pub fn take_back_tx(&self, registry: &mut Registry, id: PortId, frames: u64, bytes: u64) {
         if let Some(Port { tx: (packets, total), .. }) = self.find(id) {

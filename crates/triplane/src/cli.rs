@@ -296,8 +296,9 @@ pub struct RunArgs {
     #[arg(long, value_name = "ADDRESS", requires = "memory", default_value = "198.19.0.1")]
     pub memory_address: std::net::Ipv4Addr,
 
-    /// Maximum rate of READ answers on each port to a memory server, such as 8Gbps. READs beyond it go to the other
-    /// server of the entry; if that link is at the rate, too, the packet is dropped. No limit by default.
+    /// Maximum rate on each link to a memory server, in each direction, such as 8Gbps: READs and the traffic of others
+    /// that passes the switch. READs beyond it go to the other server of the entry; if that link is at the rate, too,
+    /// the packet is dropped. No limit by default.
     #[arg(long, value_name = "RATE", requires = "memory")]
     pub memory_rate: Option<lab::Rate>,
 

@@ -4,7 +4,7 @@
 //   ENTRIES                                  the maximum number of entries
 //   TABLE_ANNOTATION                         `@elastic` with its settings, or nothing
 //
-// Packets that have an entry leave by port 2.
+// Packets that have an entry leave by port 2. With OTHERS_TO, all that arrive at port 3 leave by the port of this number.
 
 #include <core.p4>
 #include <v1model.p4>
@@ -157,6 +157,12 @@ control FunctionIngress(inout headers_t hdr, inout metadata_t meta, inout standa
     }
 
     apply {
+#ifdef OTHERS_TO
+        if (standard.ingress_port == 3) {
+            standard.egress_spec = OTHERS_TO;
+            return;
+        }
+#endif
         if (standard.parser_error != error.NoError || hdr.ipv6.hop_limit <= 1) {
             drop();
         }

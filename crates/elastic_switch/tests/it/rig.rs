@@ -267,6 +267,11 @@ impl Rig {
         self.give(PortId(1), request.to_bytes());
     }
 
+    /// Gives the switch a frame of another host behind the link to a server.
+    pub fn send_beside(&mut self, server: usize, frame: Vec<u8>) {
+        self.give(PortId(FIRST_SERVER + server as u32), frame);
+    }
+
     fn give(&mut self, port: PortId, data: Vec<u8>) {
         if self.settings.in_place {
             let (mut batch, mut output) = (vec![HeadroomBuf::new(&data, 64)], Vec::new());

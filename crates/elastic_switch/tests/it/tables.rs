@@ -386,6 +386,30 @@ fn reads_avoid_a_link_at_its_rate_and_are_dropped_if_all_are() {
 }
 
 #[test]
+fn reads_avoid_a_link_that_others_use() {
+    let settings = RigSettings { read_rate: Some(8_000_000), ..RigSettings::default() };
+    in_all_ways(settings, |mut rig| {
+        (0..40).for_each(|key| rig.write("one", key, &[100 + key]));
+        rig.run_ms(50);
+        // The burst is 16 KiB. The program looks up the key of these frames, too.
+        (0..40).for_each(|_| rig.send_beside(0, vec![0xff; 1000]));
+        rig.run_until(rig.now.after_ns(100_000));
+        rig.take_left();
+        let before = [0, 1].map(|server| rig.reads(server));
+        (0..20).for_each(|key| rig.send(key, key));
+        rig.run_until(rig.now.after_ns(100_000));
+        assert_eq!(rig.reads(0), before[0], "the link is busy");
+        assert!(rig.reads(1) >= before[1] + 20);
+        assert_eq!((rig.take_left().len(), rig.dropped("table.links-busy")), (20, 0));
+        // It is free again.
+        rig.run_ms(50);
+        (20..40).for_each(|key| rig.send(key, key));
+        rig.run_ms(1);
+        assert!(rig.reads(0) > before[0]);
+    });
+}
+
+#[test]
 fn a_server_is_heard_on_its_own_port_alone() {
     let elsewhere = RigSettings { servers: 1, answers_on: Some(PortId(1)), ..RigSettings::default() };
     in_all_ways(elsewhere, |mut rig| {

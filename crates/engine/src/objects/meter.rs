@@ -70,6 +70,12 @@ impl Bucket {
         let added = u128::from(self.rate) * u128::from(elapsed_ns);
         self.tokens = self.tokens.saturating_add(added).min(self.size);
     }
+
+    /// Fills the bucket and takes these tokens, or all, at a constant rate in this time.
+    fn fill_and_drain(&mut self, elapsed_ns: u64, tokens: u128) {
+        let added = u128::from(self.rate) * u128::from(elapsed_ns);
+        self.tokens = self.tokens.saturating_add(added).saturating_sub(tokens).min(self.size);
+    }
 }
 
 /// One meter. Without a configuration every packet is green.
@@ -85,6 +91,16 @@ struct Buckets {
     peak: Bucket,
     filled_ns: u64,
     started: bool,
+}
+
+impl Buckets {
+    /// Returns the time in nanoseconds since the last call; 0 at the first one, or if the clock went back.
+    fn elapse(&mut self, now_ns: u64) -> u64 {
+        let elapsed_ns = if self.started { now_ns.saturating_sub(self.filled_ns) } else { 0 };
+        self.filled_ns = if self.started { self.filled_ns.max(now_ns) } else { now_ns };
+        self.started = true;
+        elapsed_ns
+    }
 }
 
 impl Meter {
@@ -134,12 +150,19 @@ impl Meter {
         Meter { buckets: Some(Buckets { config, committed, peak, filled_ns, started: flags & HAS_STARTED != 0 }) }
     }
 
+    /// Takes the tokens of `bytes` bytes that passed since the last call, whatever their colours, at a constant rate in
+    /// that time. With more bytes than the buckets had room for, they are empty.
+    pub fn drain(&mut self, bytes: u64, now_ns: u64) {
+        let Some(buckets) = &mut self.buckets else { return };
+        let (elapsed_ns, cost) = (buckets.elapse(now_ns), u128::from(bytes) * NANO);
+        buckets.committed.fill_and_drain(elapsed_ns, cost);
+        buckets.peak.fill_and_drain(elapsed_ns, cost);
+    }
+
     /// Meters a packet of `bytes` bytes. A clock that goes back counts as standing still.
     pub fn execute(&mut self, unit: Unit, bytes: u64, now_ns: u64) -> Colour {
         let Some(buckets) = &mut self.buckets else { return Colour::Green };
-        let elapsed_ns = if buckets.started { now_ns.saturating_sub(buckets.filled_ns) } else { 0 };
-        buckets.filled_ns = if buckets.started { buckets.filled_ns.max(now_ns) } else { now_ns };
-        buckets.started = true;
+        let elapsed_ns = buckets.elapse(now_ns);
         buckets.committed.fill(elapsed_ns);
         buckets.peak.fill(elapsed_ns);
         let units = match unit {
@@ -213,6 +236,24 @@ mod tests {
             assert_eq!(meter.execute(Unit::Packets, 0, now_ns * 1_000_000), Red);
         }
         assert_eq!(meter.execute(Unit::Packets, 0, 1_000_000_000), Green);
+    }
+
+    #[test]
+    fn other_traffic_takes_tokens_at_a_constant_rate() {
+        let mut meter = meter(1_000_000, 1000, 1_000_000, 1000);
+        meter.drain(0, 0);
+        // A millisecond fills 1,000 bytes: as many may pass, in whatever packets, without a trace.
+        meter.drain(1000, 1_000_000);
+        assert_eq!(meter.execute(Unit::Bytes, 1000, 1_000_000), Green);
+        // 1,500 bytes in the next one leave the bucket empty, and no debt.
+        meter.drain(1500, 2_000_000);
+        assert_eq!(meter.execute(Unit::Bytes, 1, 2_000_000), Red);
+        assert_eq!(meter.execute(Unit::Bytes, 500, 2_500_000), Green);
+        meter.drain(200, 2_900_000);
+        assert_eq!(meter.execute(Unit::Bytes, 201, 2_900_000), Red);
+        assert_eq!(meter.execute(Unit::Bytes, 200, 2_900_000), Green);
+        meter.drain(u64::MAX, u64::MAX);
+        assert_eq!(meter.execute(Unit::Bytes, 1, u64::MAX), Red);
     }
 
     #[test]

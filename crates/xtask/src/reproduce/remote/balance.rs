@@ -27,7 +27,7 @@ const INTERVALS: usize = 50;
 /// Returns a lab of the NAT.
 fn lab<'a>(servers: usize, cache: usize) -> RemoteLab<'a> {
     let place = TablePlace::Servers { servers, cache };
-    RemoteLab { name: "balance", function: NetworkFunction::Nat, place, faults: "" }
+    RemoteLab { name: "balance", function: NetworkFunction::Nat, place, others: None, faults: "" }
 }
 
 /// Returns the name of a distribution of flows.

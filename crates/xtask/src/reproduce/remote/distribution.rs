@@ -38,7 +38,7 @@ fn row(name: &str, gbps: f64, results: &RemoteResults, times: &SortedValues) -> 
 /// Figure 3.12.
 pub fn times(command: &LabCommand, settings: &Settings) -> Result<PaperFigure> {
     let remote = TablePlace::Servers { servers: 1, cache: CACHE };
-    let lab = |place| RemoteLab { name: "times", function: NetworkFunction::Nat, place, faults: "" };
+    let lab = |place| RemoteLab { name: "times", function: NetworkFunction::Nat, place, others: None, faults: "" };
     let (mut rows, mut lines) = (Vec::new(), Vec::new());
     for (name, place, zipf) in [
         ("local table", TablePlace::Local, 0.99),

@@ -1,4 +1,4 @@
-//! Figure 3.11: the rate of lookups while a server fails and returns.
+//! Figure 3.11: the rate of lookups while a server fails and returns, or others use the link to it.
 
 use anyhow::Result;
 
@@ -7,7 +7,7 @@ use super::super::app_lab::{LabCommand, PassedFrame};
 use super::super::figure::{Cell, Chart, FigureClock, PaperFigure};
 use super::balance::CACHE;
 use super::function::NetworkFunction;
-use super::lab::{RemoteLab, START_NS, TablePlace};
+use super::lab::{OtherTraffic, RemoteLab, START_NS, TablePlace};
 use super::{network, trace};
 
 /// Interval of the rates.
@@ -23,19 +23,44 @@ struct Variant {
     mpps: f64,
     zipf: f64,
     cache: usize,
-    /// The words of a scenario with which a server fails and returns.
-    words: [&'static str; 2],
+    cause: Cause,
 }
 
-const CRASH: [&str; 2] = ["crash = \"m1\"", "restart = \"m1\""];
-const UNPLUG: [&str; 2] = ["down = [\"m1\", \"s1\"]", "up = [\"m1\", \"s1\"]"];
+/// The cause of a failure.
+#[derive(Clone, Copy)]
+enum Cause {
+    /// The words of a scenario with which a server fails and returns.
+    Fault([&'static str; 2]),
+    /// Traffic of others, at this rate in bits per second, on the link to a server. READs avoid links above the second
+    /// rate, if there is one.
+    Others(f64, Option<f64>),
+}
 
-const VARIANTS: [Variant; 5] = [
-    Variant { name: "crash, 0.5 Mpps", mpps: 0.5, zipf: 0.0, cache: 0, words: CRASH },
-    Variant { name: "unplugged, 0.5 Mpps", mpps: 0.5, zipf: 0.0, cache: 0, words: UNPLUG },
-    Variant { name: "crash, 2 Mpps", mpps: 2.0, zipf: 0.0, cache: 0, words: CRASH },
-    Variant { name: "unplugged, 2 Mpps", mpps: 2.0, zipf: 0.0, cache: 0, words: UNPLUG },
-    Variant { name: "unplugged, 2 Mpps, Zipf 0.99, cache", mpps: 2.0, zipf: 0.99, cache: CACHE, words: UNPLUG },
+const CRASH: Cause = Cause::Fault(["crash = \"m1\"", "restart = \"m1\""]);
+const UNPLUG: Cause = Cause::Fault(["down = [\"m1\", \"s1\"]", "up = [\"m1\", \"s1\"]"]);
+/// More than the link carries.
+const OTHERS_BPS: f64 = 44e9;
+
+const VARIANTS: [Variant; 7] = [
+    Variant { name: "crash, 0.5 Mpps", mpps: 0.5, zipf: 0.0, cache: 0, cause: CRASH },
+    Variant { name: "unplugged, 0.5 Mpps", mpps: 0.5, zipf: 0.0, cache: 0, cause: UNPLUG },
+    Variant { name: "crash, 2 Mpps", mpps: 2.0, zipf: 0.0, cache: 0, cause: CRASH },
+    Variant { name: "unplugged, 2 Mpps", mpps: 2.0, zipf: 0.0, cache: 0, cause: UNPLUG },
+    Variant { name: "unplugged, 2 Mpps, Zipf 0.99, cache", mpps: 2.0, zipf: 0.99, cache: CACHE, cause: UNPLUG },
+    Variant {
+        name: "busy link, 2 Mpps, no limit",
+        mpps: 2.0,
+        zipf: 0.0,
+        cache: 0,
+        cause: Cause::Others(OTHERS_BPS, None),
+    },
+    Variant {
+        name: "busy link, 2 Mpps, limit 30 Gbit/s",
+        mpps: 2.0,
+        zipf: 0.0,
+        cache: 0,
+        cause: Cause::Others(OTHERS_BPS, Some(30e9)),
+    },
 ];
 
 /// Returns the packets that left in each interval since the first one arrived.
@@ -62,14 +87,19 @@ fn recovered(counts: &[u64], from: usize, steady: f64) -> Option<usize> {
 /// Figure 3.11.
 pub fn over_time(command: &LabCommand, settings: &Settings) -> Result<PaperFigure> {
     let (mut rows, mut lines) = (Vec::new(), Vec::new());
-    for Variant { name, mpps, zipf, cache, words } in VARIANTS {
+    for Variant { name, mpps, zipf, cache, cause } in VARIANTS {
         let packets = trace(settings, mpps, zipf);
         let length_ns = packets.last().map_or(0, |packet| packet.time_ns);
         let moments = [FAILS, RETURNS].map(|part| (length_ns as f64 * part) as u64 / STEP_NS * STEP_NS);
         let fault = |(at, words): (u64, &str)| format!("\n[[faults]]\nat = \"{}ns\"\n{words}\n", START_NS + at);
-        let faults: String = moments.into_iter().zip(words).map(fault).collect();
+        let (faults, others): (String, _) = match cause {
+            Cause::Fault(words) => (moments.into_iter().zip(words).map(fault).collect(), None),
+            Cause::Others(bps, memory_bps) => {
+                (String::new(), Some(OtherTraffic { bps, times_ns: moments, memory_bps }))
+            }
+        };
         let place = TablePlace::Servers { servers: 2, cache };
-        let lab = RemoteLab { name: "failure", function: NetworkFunction::Nat, place, faults: &faults };
+        let lab = RemoteLab { name: "failure", function: NetworkFunction::Nat, place, others, faults: &faults };
         let results = lab.run(command, &packets)?;
         let counts = departures(&results.frames);
         let [fails, returns] = moments.map(|at| (at / STEP_NS) as usize);
@@ -113,9 +143,11 @@ pub fn over_time(command: &LabCommand, settings: &Settings) -> Result<PaperFigur
             network(),
             format!(
                 "Two servers have the same entries. One fails after {:.0} % of the trace and returns after {:.0} %. Rates \
-                 are those of 1 ms, relative to the rate before the failure. A crash loses the memory.",
+                 are those of 1 ms, relative to the rate before the failure. A crash loses the memory. A busy link gets \
+                 {:.0} Gbit/s of others meanwhile.",
                 FAILS * 100.0,
-                RETURNS * 100.0
+                RETURNS * 100.0,
+                OTHERS_BPS / 1e9
             ),
         ],
         chart: Chart::Lines { x: "time, ms", y: "packets forwarded, of the rate before", lines },

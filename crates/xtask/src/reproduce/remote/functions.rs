@@ -22,14 +22,14 @@ pub fn functions(command: &LabCommand, settings: &Settings) -> Result<PaperFigur
         let mut row: Vec<Cell> = vec![function.title().into()];
         for cache in [0, CACHE] {
             let place = TablePlace::Servers { servers: 1, cache };
-            let lab = RemoteLab { name: "functions", function, place, faults: "" };
+            let lab = RemoteLab { name: "functions", function, place, others: None, faults: "" };
             let results = lab.run(command, &light)?;
             let times: SortedValues = results.times_ns().collect();
             let rate = lab.run(command, &flood)?.rate()?;
             row.extend([us(&times, 0.5), Cell::Number(results.mean_ns() / 1e3, 3), millions(rate)]);
             bars.push((format!("{}, {}", function.title(), if cache > 0 { "cache" } else { "no cache" }), rate / 1e6));
         }
-        let lab = RemoteLab { name: "functions", function, place: TablePlace::Local, faults: "" };
+        let lab = RemoteLab { name: "functions", function, place: TablePlace::Local, others: None, faults: "" };
         let ns = lab.bench(command, &light)?;
         row.extend([Cell::Number(ns / 1e3, 3), Cell::Number(1e3 / ns, 2)]);
         rows.push(row);

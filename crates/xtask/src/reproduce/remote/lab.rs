@@ -3,6 +3,7 @@
 //! ```text
 //!   sender ── 1 s1 2 ── sink        links without a rate: a frame is in the switch for the time of its lookup
 //!             11, 12, ...           a link of 40 Gbit/s and 780 ns to each memory server
+//!   other ─── 3                     traffic that leaves by port 11, if there is any
 //! ```
 //!
 //! A server takes [`SERVICE_NS`] for a frame, like the network cards of the paper at their highest rate. Packets of the
@@ -45,6 +46,27 @@ pub enum TablePlace {
     Servers { servers: usize, cache: usize },
 }
 
+/// Traffic of others on the link to the first server.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct OtherTraffic {
+    /// Rate in bits per second.
+    pub bps: f64,
+    /// Times of the first and the last packet, after the start of the trace.
+    pub times_ns: [u64; 2],
+    /// Rate of a link, in bits per second, above which READs avoid it.
+    pub memory_bps: Option<f64>,
+}
+
+impl OtherTraffic {
+    /// Returns frames of 1,500 bytes with their times after the first one.
+    fn frames(self) -> impl Iterator<Item = (u64, Vec<u8>)> {
+        const BYTES: usize = 1500;
+        let number = (self.times_ns[1] - self.times_ns[0]) as f64 * self.bps / (BYTES as f64 * 8e9);
+        let interval_ns = BYTES as f64 * 8e9 / self.bps;
+        (0..number as u64).map(move |number| ((number as f64 * interval_ns) as u64, vec![0xff; BYTES]))
+    }
+}
+
 /// A network function and its traffic.
 pub struct RemoteLab<'a> {
     /// Name of the lab's directory.
@@ -53,6 +75,8 @@ pub struct RemoteLab<'a> {
     pub function: NetworkFunction,
     /// The place of its table.
     pub place: TablePlace,
+    /// Traffic of others.
+    pub others: Option<OtherTraffic>,
     /// Further sections of the scenario.
     pub faults: &'a str,
 }
@@ -113,7 +137,10 @@ impl RemoteLab<'_> {
             TablePlace::Servers { cache, .. } => Some(format!("[cache = \"{cache}\"]")),
         };
         command.write(&file("remote-tables.p4"), PROGRAM)?;
-        let source = self.function.source("remote-tables.p4", FLOWS, settings.as_deref());
+        let mut source = self.function.source("remote-tables.p4", FLOWS, settings.as_deref());
+        if self.others.is_some() {
+            source.insert_str(0, "#define OTHERS_TO 11\n");
+        }
         command.write(&file("function.p4"), &source)?;
         let flows: BTreeSet<u32> = packets.iter().map(|packet| packet.flow).collect();
         command.write(&file("s1.json"), &self.function.entries(flows.into_iter()))?;
@@ -121,7 +148,8 @@ impl RemoteLab<'_> {
         command.write(&file("scenario.toml"), &self.scenario(packets))?;
         let directory = command.directory(self.name);
         let frames = packets.iter().map(|packet| (packet.time_ns, self.function.frame(packet)));
-        write_trace(&directory.join("trace.pcap"), frames)
+        write_trace(&directory.join("trace.pcap"), frames)?;
+        self.others.map_or(Ok(()), |others| write_trace(&directory.join("others.pcap"), others.frames()))
     }
 
     fn describe(&self) -> String {
@@ -137,10 +165,15 @@ impl RemoteLab<'_> {
             TablePlace::Local => 0,
             TablePlace::Servers { servers, .. } => servers,
         };
-        let mut text = "[defaults]\nlink = { rate = \"unlimited\", delay = \"1us\", queue = 1000000 }\n\n\
+        let rate = self.others.and_then(|others| others.memory_bps);
+        let mut text = rate
+            .map_or("[defaults]\n".to_owned(), |rate| format!("[defaults]\nmemory_rate = \"{}Gbps\"\n", rate / 1e9));
+        text += "link = { rate = \"unlimited\", delay = \"1us\", queue = 1000000 }\n\n\
                         [hosts.sender]\n\n[hosts.sink]\n\n[switches.s1]\nprogram = \"function.p4\"\nentries = \"s1.json\"\n\n\
-                        [[links]]\nends = [\"sender\", \"s1:1\"]\n\n[[links]]\nends = [\"sink\", \"s1:2\"]\n"
-            .to_owned();
+                        [[links]]\nends = [\"sender\", \"s1:1\"]\n\n[[links]]\nends = [\"sink\", \"s1:2\"]\n";
+        if self.others.is_some() {
+            text += "\n[hosts.other]\n\n[[links]]\nends = [\"other\", \"s1:3\"]\n";
+        }
         for server in 1..=servers {
             text.push_str(&format!(
                 "\n[hosts.m{server}]\nip = \"10.9.0.{server}/24\"\nmemory = \"1GiB\"\n\n[[links]]\nends = [\"m{server}\", \
@@ -162,6 +195,13 @@ impl RemoteLab<'_> {
         if let TablePlace::Servers { servers, .. } = self.place {
             let names: Vec<String> = (1..=servers).map(|server| format!("\"m{server}\"")).collect();
             text += &format!("\n[[faults]]\nat = \"0s\"\nslow = [{}]\nby = \"{SERVICE_NS}ns\"\n", names.join(", "));
+        }
+        if let Some(OtherTraffic { times_ns: [start_ns, _], .. }) = self.others {
+            text += &format!(
+                "\n[[traffic]]\nname = \"others\"\nkind = \"replay\"\nfrom = \"other\"\nfile = \"others.pcap\"\n\
+                 start = \"{}ns\"\n",
+                START_NS + start_ns
+            );
         }
         text + self.faults
     }
@@ -212,6 +252,16 @@ impl RemoteResults {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn others_have_their_rate_until_they_stop() {
+        let others = OtherTraffic { bps: 12e9, times_ns: [5000, 15_000], memory_bps: None };
+        let frames: Vec<_> = others.frames().collect();
+        assert_eq!(frames.len(), 10);
+        assert!(
+            frames.iter().enumerate().all(|(at, (time_ns, frame))| (*time_ns, frame.len()) == (at as u64 * 1000, 1500))
+        );
+    }
 
     #[test]
     fn shares_and_rates_are_those_of_the_second_half() {

@@ -40,7 +40,7 @@ fn sized(packets: &[TracePacket], size: usize, is_sequential: bool) -> Vec<Trace
 pub fn single_server(command: &LabCommand, settings: &Settings) -> Result<PaperFigure> {
     let (light, heavy) = (trace(settings, LIGHT_MPPS, 0.0), trace(settings, OVERLOAD_MPPS, 0.0));
     let place = TablePlace::Servers { servers: 1, cache: 0 };
-    let lab = RemoteLab { name: "lookups", function: NetworkFunction::Nat, place, faults: "" };
+    let lab = RemoteLab { name: "lookups", function: NetworkFunction::Nat, place, others: None, faults: "" };
     let (mut rows, mut line) = (Vec::new(), Vec::new());
     for size in SIZES {
         let times: SortedValues = lab.run(command, &sized(&light, size, false))?.times_ns().collect();
