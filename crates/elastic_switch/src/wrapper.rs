@@ -194,6 +194,7 @@ impl<S: RowSwitch> ElasticSwitch<S> {
         forms.iter().try_for_each(|form| check_entries(form, inner.objects()))?;
         let secret = CellSecret { k0: secret[0], k1: secret[1] };
         inner.own_rows(config.max_parked);
+        inner.objects_mut().hash_rows(secret.key_hash(b"rows"));
         let mut servers = ServerSessions::new(config.own, ReadMeters::new(config.read_rate, config.mtu));
         let membership = Membership::new(config, &forms, &mut servers);
         let mut tables = Vec::new();

@@ -25,6 +25,7 @@ mod profile;
 mod random;
 mod records;
 mod register_words;
+mod row_index;
 mod row_states;
 mod row_tables;
 mod rows;

@@ -5,20 +5,17 @@
 //! does not have the row: the pass ends with [`Ending::RowRefused`](crate::Ending::RowRefused), and runs again when the
 //! stores have granted the row, or have answered that there is none.
 
-use std::collections::BTreeMap;
-use std::ops::{Bound, Range};
+use std::ops::Range;
 
 use bits::Bits;
 use cranelift_entity::SecondaryMap;
 use ir::{ActionId, KeyValue, Program, ResilientGroup, TableId};
 use smallvec::SmallVec;
 
+use super::row_index::{RowIndex, RowKey};
 use super::row_states::RowState;
 use super::rows::{NO_GROUP, RowRefusal, StateRow};
 use super::{ActionCall, ControlChange, EntryError, Objects, TableEntry};
-
-/// A key: its elements, each in whole bytes, the most significant first.
-type RowKey = SmallVec<[u8; 24]>;
 
 /// A row of tables that does not exist, as the stores have said to a packet that does not make it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,8 +59,7 @@ struct TableGroup {
     data_widths: Vec<u32>,
     rows: Vec<KnownRow>,
     free: Vec<u32>,
-    /// Ordered, since packets choose the keys and could provoke collisions.
-    by_key: BTreeMap<RowKey, u32>,
+    by_key: RowIndex,
 }
 
 /// A row that the switch has, or waits for.
@@ -207,7 +203,7 @@ impl TableGroup {
     /// Returns the indices of the rows whose keys have a prefix of this length, or that have this key if there is none.
     fn rows_under(&self, key: &[u8], prefix_length: Option<u32>) -> Vec<u32> {
         let Some((length, width)) = prefix_length.zip(self.key_widths.last()) else {
-            return self.by_key.get(key).copied().into_iter().collect();
+            return self.by_key.get(key).into_iter().collect();
         };
         // The last key that has the prefix: the bits after it are ones.
         let mut last = RowKey::from_slice(key);
@@ -216,14 +212,13 @@ impl TableGroup {
             let ones = (spare - 8 * at as u32).min(8);
             *byte |= (0xffu32 >> (8 - ones)) as u8;
         }
-        let bounds = (Bound::Included(key), Bound::Included(&last[..]));
-        self.by_key.range::<[u8], _>(bounds).map(|(_, index)| *index).collect()
+        self.by_key.range(key, &last)
     }
 
     /// Returns the index of a key's row.
     fn insert(&mut self, key: RowKey) -> u32 {
         if let Some(index) = self.by_key.get(&key) {
-            return *index;
+            return index;
         }
         let row = KnownRow { key: key.clone(), state: RowState::Absent, has_maker: false, answer: None };
         let index = match self.free.pop() {
@@ -256,6 +251,16 @@ impl Objects {
     /// [`EntryError::RowEntries`].
     pub fn check_not_rows(&self, table: TableId) -> Result<(), EntryError> {
         if self.control().tables[table].is_resilient { Err(EntryError::RowEntries(table)) } else { Ok(()) }
+    }
+
+    /// Finds the rows of `@elastic` tables with exact keys by hashes under this seed, which packets do not know. Call
+    /// it before there are rows.
+    pub fn hash_rows(&mut self, seed: u64) {
+        let first = self.rows.as_ref().map_or(0, |rows| rows.groups.len());
+        let groups = self.row_tables_mut().into_iter().flat_map(|tables| &mut tables.groups[first..]);
+        for group in groups.filter(|group| group.prefix.is_none() && group.by_key.is_empty()) {
+            group.by_key = RowIndex::hashed(seed);
+        }
     }
 
     /// Judges a miss of a table of [`Objects::judges_misses`]. Refuses the pass if the packet has to wait for the row.
@@ -344,7 +349,7 @@ impl Objects {
     /// Returns the row of a group of tables with this key, if the switch owns it or waits for it.
     pub fn row_with_key(&self, group: u32, key: &[u8]) -> Option<StateRow> {
         let index = self.row_tables()?.groups.get(group as usize)?.by_key.get(key)?;
-        Some(StateRow { group, index: u64::from(*index) })
+        Some(StateRow { group, index: u64::from(index) })
     }
 
     /// Returns the row of a group of tables with this key, which is known until it is forgotten. `None` if
