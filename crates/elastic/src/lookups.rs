@@ -4,10 +4,10 @@
 //! arrival. A packet joins as long as the lookup is in progress, even if the switch could answer by now: it would
 //! overtake the others. Numbers of lookups and packets are bounded.
 
-use std::collections::VecDeque;
-
 use hashbrown::HashTable;
+use smallvec::SmallVec;
 
+use crate::keys::ProbeKey;
 use crate::slots::SlotArena;
 
 /// Bounds on what waits.
@@ -53,11 +53,14 @@ pub enum JoinOutcome<P> {
     Full(P),
 }
 
+/// The packets of a lookup, in the order of their arrival. Most have one.
+pub type WaitingPackets<P> = SmallVec<[P; 1]>;
+
 #[derive(Debug)]
 struct WaitingList<P, S> {
     hash: u64,
-    key: Box<[u8]>,
-    packets: VecDeque<P>,
+    key: ProbeKey,
+    packets: WaitingPackets<P>,
     state: S,
 }
 
@@ -114,7 +117,7 @@ impl<P, S> WaitingLookups<P, S> {
             self.counts.refused += 1;
             return JoinOutcome::Full(packet);
         }
-        self.lists.get_mut(id.0).expect("each key has a list").packets.push_back(packet);
+        self.lists.get_mut(id.0).expect("each key has a list").packets.push(packet);
         self.waiting += 1;
         self.counts.coalesced += 1;
         JoinOutcome::Joined
@@ -129,7 +132,7 @@ impl<P, S> WaitingLookups<P, S> {
 
     /// Begins a lookup for a key that has none.
     pub fn begin(&mut self, hash: u64, key: &[u8], packet: P, state: S) -> LookupId {
-        let list = WaitingList { hash, key: key.into(), packets: VecDeque::from([packet]), state };
+        let list = WaitingList { hash, key: key.into(), packets: SmallVec::from_iter([packet]), state };
         let id = LookupId(self.lists.add(list));
         let lists = &self.lists;
         let hash_of = |id: &LookupId| lists.get(id.0).expect("each key has a list").hash;
@@ -150,7 +153,7 @@ impl<P, S> WaitingLookups<P, S> {
     }
 
     /// Ends a lookup. Returns its key, its packets in the order of their arrival, and its state.
-    pub fn finish(&mut self, id: LookupId) -> Option<(Box<[u8]>, VecDeque<P>, S)> {
+    pub fn finish(&mut self, id: LookupId) -> Option<(ProbeKey, WaitingPackets<P>, S)> {
         let list = self.lists.remove(id.0)?;
         if let Ok(entry) = self.by_key.find_entry(list.hash, |other| *other == id) {
             entry.remove();
@@ -177,7 +180,7 @@ mod tests {
         assert_eq!(lookups.join(1, b"b", 5), JoinOutcome::Full(5));
         assert_eq!(lookups.ids(), [a, b]);
         let (key, packets, ()) = lookups.finish(a).unwrap();
-        assert_eq!((&*key, Vec::from(packets)), (&b"a"[..], vec![1, 2, 4]));
+        assert_eq!((&*key, packets.to_vec()), (&b"a"[..], vec![1, 2, 4]));
         assert!(lookups.finish(a).is_none() && lookups.has_room());
         assert_eq!(lookups.counts(), LookupCounts { begun: 2, coalesced: 2, refused: 2, released: 3 });
         assert_eq!((lookups.waiting(), lookups.len()), (1, 1));

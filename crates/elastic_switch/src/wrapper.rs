@@ -13,7 +13,7 @@ use elastic::{
 };
 use engine::{Objects, RowState, StateRow};
 use rdma::{NumberSource, RequesterConfig, SessionEvent};
-use switch::{DropReason, Egress, Frame, FrameMut, PortId, RowSwitch, Time};
+use switch::{AwaitedRow, DropReason, Egress, Frame, FrameMut, PortId, RowSwitch, Time};
 use wire::roce::Mtu;
 
 use crate::entry_form::EntryForm;
@@ -121,6 +121,27 @@ pub(crate) struct RemoteTable {
     /// Its group among the rows of the switch inside.
     group: u32,
     pub table: ElasticTable<StateRow>,
+    /// Keys whose answers have not come, by the indices of their rows.
+    asked: Vec<bool>,
+}
+
+/// A key whose packets run next, or were dropped.
+#[derive(Clone, Copy, Debug)]
+struct AnsweredRow {
+    row: StateRow,
+    /// Whether the row has an answer, and packets run with it.
+    has_answer: bool,
+}
+
+impl RemoteTable {
+    /// Notes that a key was asked for. Returns whether its answer had not been awaited.
+    fn ask(&mut self, row: StateRow) -> bool {
+        let index = row.index as usize;
+        if self.asked.len() <= index {
+            self.asked.resize(index + 1, false);
+        }
+        !std::mem::replace(&mut self.asked[index], true)
+    }
 }
 
 /// A switch with tables in the memory of servers.
@@ -137,8 +158,10 @@ pub struct ElasticSwitch<S> {
     awaited_keys: BTreeMap<StateRow, usize>,
     /// For each awaited key, the entries that are kept for its packets.
     kept_for: BTreeMap<StateRow, BTreeSet<StateRow>>,
-    /// Keys whose answers have not come.
-    asked: BTreeSet<StateRow>,
+    /// Answers whose packets have not run.
+    answered: Vec<AnsweredRow>,
+    /// Memory for the rows that packets began to wait for.
+    awaited: Vec<AwaitedRow>,
     /// The next deadline; before it, only answers, waiting packets and changes of ledgers need work.
     quiet_until: Time,
 }
@@ -171,6 +194,7 @@ impl<S: RowSwitch> ElasticSwitch<S> {
         forms.iter().try_for_each(|form| check_entries(form, inner.objects()))?;
         let secret = CellSecret { k0: secret[0], k1: secret[1] };
         inner.own_rows(config.max_parked);
+        inner.objects_mut().hash_rows(secret.key_hash(b"rows"));
         let mut servers = ServerSessions::new(config.own, ReadMeters::new(config.read_rate, config.mtu));
         let membership = Membership::new(config, &forms, &mut servers);
         let mut tables = Vec::new();
@@ -178,7 +202,7 @@ impl<S: RowSwitch> ElasticSwitch<S> {
             let mut table = ElasticTable::new(table_config(&form, config), secret);
             table.set_servers(&membership.lent(number)).expect("each server lends what its share takes");
             let group = inner.objects().elastic_group(form.settings.table).expect("its rows are under ownership");
-            tables.push(RemoteTable { form, group, table });
+            tables.push(RemoteTable { form, group, table, asked: Vec::new() });
         }
         Ok(ElasticSwitch {
             inner,
@@ -190,7 +214,8 @@ impl<S: RowSwitch> ElasticSwitch<S> {
             sweep: VecDeque::new(),
             awaited_keys: BTreeMap::new(),
             kept_for: BTreeMap::new(),
-            asked: BTreeSet::new(),
+            answered: Vec::new(),
+            awaited: Vec::new(),
             quiet_until: Time::ZERO,
         })
     }
@@ -331,31 +356,30 @@ impl<S: RowSwitch> ElasticSwitch<S> {
         }
     }
 
-    /// Looks up the keys for which packets began to wait.
+    /// Looks up the keys for which packets began to wait, and runs those that are answered at once.
     fn take_awaited(&mut self, now: Time, output: &mut Vec<Frame>) {
-        let awaited = self.inner.take_awaited();
-        self.look_up_all(now, awaited, output);
+        let mut awaited = std::mem::take(&mut self.awaited);
+        self.inner.swap_awaited(&mut awaited);
+        awaited.iter().for_each(|awaited| self.look_up(now, awaited.row));
+        self.awaited = awaited;
+        self.run_answered(now, output);
     }
 
-    /// Looks up keys, and those for which their packets wait then.
-    fn look_up_all(&mut self, now: Time, rows: Vec<StateRow>, output: &mut Vec<Frame>) {
-        let mut rows: VecDeque<StateRow> = rows.into();
-        while let Some(row) = rows.pop_front() {
-            rows.extend(self.look_up(now, row, output));
-        }
-    }
-
-    /// Looks up a key for which packets wait. Returns further keys for which these packets wait now.
-    fn look_up(&mut self, now: Time, row: StateRow, output: &mut Vec<Frame>) -> Vec<StateRow> {
+    /// Looks up a key for which packets wait.
+    fn look_up(&mut self, now: Time, row: StateRow) {
         // The packets may have run meanwhile.
-        if self.inner.parked(row) == 0 || !self.asked.insert(row) {
-            return Vec::new();
+        if self.inner.parked(row) == 0 {
+            return;
         }
-        let Some(number) = self.tables.iter().position(|remote| remote.group == row.group) else { return Vec::new() };
-        let Some(key) = self.inner.objects().row_key(row) else { return Vec::new() };
-        match self.tables[number].table.lookup(key, row, self.servers.meters()) {
-            LookupStart::Waiting => Vec::new(),
-            LookupStart::Answered { packet, outcome } => self.answer(now, number, packet, &outcome, output),
+        let Some(number) = self.tables.iter().position(|remote| remote.group == row.group) else { return };
+        let Some(key) = self.inner.objects().row_key(row) else { return };
+        let remote = &mut self.tables[number];
+        if !remote.ask(row) {
+            return;
+        }
+        match remote.table.lookup(key, row, self.servers.meters()) {
+            LookupStart::Waiting => {}
+            LookupStart::Answered { packet, outcome } => self.answer(now, number, packet, &outcome),
         }
     }
 
@@ -405,60 +429,79 @@ impl<S: RowSwitch> ElasticSwitch<S> {
                             of_server.session.give_up(now, slot);
                         }
                     }
-                    TableEffect::Answer { packet, outcome } => {
-                        let awaited = self.answer(now, number, packet, &outcome, output);
-                        self.look_up_all(now, awaited, output);
-                    }
+                    TableEffect::Answer { packet, outcome } => self.answer(now, number, packet, &outcome),
                 }
             }
         }
+        self.run_answered(now, output);
         has_acted
     }
 
-    /// Runs the packets that wait for a key, or drops them. Returns the keys for which they wait now.
-    fn answer(
-        &mut self,
-        now: Time,
-        number: usize,
-        row: StateRow,
-        outcome: &LookupOutcome,
-        output: &mut Vec<Frame>,
-    ) -> Vec<StateRow> {
-        self.asked.remove(&row);
-        let mut is_added = false;
-        match outcome {
+    /// Lets the packets that wait for a key run next, or drops them.
+    fn answer(&mut self, now: Time, number: usize, row: StateRow, outcome: &LookupOutcome) {
+        let remote = &mut self.tables[number];
+        if let Some(asked) = remote.asked.get_mut(row.index as usize) {
+            *asked = false;
+        }
+        let objects = self.inner.objects_mut();
+        let reason = match outcome {
             LookupOutcome::Hit(record) => {
-                let call = self.tables[number].form.call(record);
-                self.inner.objects_mut().advance_clock(now.as_ns());
-                is_added = call.is_some_and(|call| self.inner.objects_mut().add_row_entry(row, call));
-                if is_added {
-                    self.inner.resume(row);
-                } else {
-                    self.inner.drop_parked(row, DropReason::NoMemoryAnswer);
-                }
+                objects.advance_clock(now.as_ns());
+                let has_answer = remote.form.call(record).is_some_and(|call| objects.set_row_answer(row, Some(call)));
+                (!has_answer).then_some(DropReason::NoMemoryAnswer)
             }
-            LookupOutcome::Miss => self.inner.resume_without(row, usize::MAX),
-            LookupOutcome::Dropped(reason) => self.inner.drop_parked(row, drop_reason(*reason)),
+            LookupOutcome::Miss => {
+                objects.set_row_answer(row, None);
+                None
+            }
+            LookupOutcome::Dropped(reason) => Some(drop_reason(*reason)),
+        };
+        match reason {
+            None => self.inner.resume(row),
+            Some(reason) => self.inner.drop_parked(row, reason),
         }
-        self.inner.step(now, &mut Vec::new(), output);
-        let awaited = self.inner.take_awaited();
-        self.settle(row, is_added, &awaited);
-        if !is_added {
-            self.forget_unless_awaited(row);
-        }
-        self.sweep();
-        awaited
+        self.answered.push(AnsweredRow { row, has_answer: reason.is_none() });
     }
 
-    /// Ends the wait for a key. The entries that were kept for it, and its own if there is one, are kept as long as
+    /// Runs the packets whose answers have come, together, and then those whose further keys are answered at once.
+    fn run_answered(&mut self, now: Time, output: &mut Vec<Frame>) {
+        while !self.answered.is_empty() {
+            let (mut answered, mut awaited) = (std::mem::take(&mut self.answered), std::mem::take(&mut self.awaited));
+            self.inner.step(now, &mut Vec::new(), output);
+            self.inner.swap_awaited(&mut awaited);
+            // Packets that were dropped, and those in queues, wait for nothing.
+            awaited.sort_by_key(|awaited| awaited.after);
+            for AnsweredRow { row, has_answer } in answered.drain(..) {
+                let first = awaited.partition_point(|awaited| awaited.after < Some(row));
+                let number = awaited[first..].partition_point(|awaited| awaited.after == Some(row));
+                self.settle(row, has_answer, &awaited[first..first + number]);
+                if !has_answer {
+                    self.forget_unless_awaited(row);
+                }
+                self.sweep();
+            }
+            self.answered = answered;
+            awaited.iter().for_each(|awaited| self.look_up(now, awaited.row));
+            self.awaited = awaited;
+        }
+    }
+
+    /// Ends the wait for a key. The answers that were kept for it, and its own if there is one, are kept as long as
     /// their packets wait for other keys.
-    fn settle(&mut self, row: StateRow, is_added: bool, awaited: &[StateRow]) {
+    fn settle(&mut self, row: StateRow, has_answer: bool, awaited: &[AwaitedRow]) {
+        if awaited.is_empty() && self.kept_for.is_empty() {
+            // No packet waits for two keys.
+            if has_answer {
+                self.retain(row);
+            }
+            return;
+        }
         let mut held = self.kept_for.remove(&row).unwrap_or_default();
-        if is_added && held.insert(row) {
+        if has_answer && held.insert(row) {
             *self.awaited_keys.entry(row).or_default() += 1;
         }
-        for other in awaited.iter().filter(|other| **other != row) {
-            let kept_for = self.kept_for.entry(*other).or_default();
+        for other in awaited.iter().map(|awaited| awaited.row).filter(|other| *other != row) {
+            let kept_for = self.kept_for.entry(other).or_default();
             for entry in held.iter().filter(|entry| kept_for.insert(**entry)) {
                 *self.awaited_keys.entry(*entry).or_default() += 1;
             }
@@ -474,9 +517,13 @@ impl<S: RowSwitch> ElasticSwitch<S> {
         }
     }
 
-    /// Retains an entry of a table inside if it is needed, else removes it.
+    /// Retains an answer if it is needed, else removes it. The entries of popular keys move to the tables inside.
     fn retain(&mut self, row: StateRow) {
-        if self.is_needed(row) {
+        let is_cached = self.is_cached(row);
+        if is_cached {
+            self.inner.objects_mut().keep_answer(row);
+        }
+        if is_cached || self.awaited_keys.contains_key(&row) {
             if self.residents.insert(row) {
                 self.sweep.push_back(row);
             }
@@ -502,10 +549,8 @@ impl<S: RowSwitch> ElasticSwitch<S> {
         }
     }
 
-    fn is_needed(&self, row: StateRow) -> bool {
-        if self.awaited_keys.contains_key(&row) {
-            return true;
-        }
+    /// Whether the switch has the entry of a key, and the key is popular.
+    fn is_cached(&self, row: StateRow) -> bool {
         let objects = self.inner.objects();
         let Some(key) = objects.row_key(row).filter(|_| objects.row_state(row) == RowState::Shared) else {
             return false;

@@ -46,6 +46,6 @@ pub use packet_switch::{BuildError, PacketSwitch, SwitchControl};
 pub use ports::Ports;
 pub use queue::{Departure, EgressQueues, PRIORITIES, QueueFull, QueueSettings};
 pub use registry::{Registry, Stat};
-pub use row_switch::{HeldOutput, Output, RowSwitch};
+pub use row_switch::{AwaitedRow, HeldOutput, Output, RowSwitch};
 pub use takeover::{CompileJob, CompiledCode, Takeover};
 pub use time::Time;

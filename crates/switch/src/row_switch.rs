@@ -5,6 +5,15 @@ use engine::{Dependency, StateRow};
 
 use crate::{DropReason, Frame, Notification, PacketSwitch, PortId};
 
+/// A row that a packet began to wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AwaitedRow {
+    /// The row.
+    pub row: StateRow,
+    /// The row for which the packet, or the one that caused it, had waited just before.
+    pub after: Option<StateRow>,
+}
+
 /// Something that a packet sent and that must not be seen yet.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HeldOutput {
@@ -42,9 +51,17 @@ pub trait RowSwitch: PacketSwitch {
     /// Whether packets began to wait for rows, or outputs are held, since both were taken.
     fn has_waiting(&self) -> bool;
 
-    /// Removes and returns the rows that packets began to wait for since the last call. An entry of an `@elastic` table
-    /// is there once for each packet that does, other rows only for the first one.
-    fn take_awaited(&mut self) -> Vec<StateRow>;
+    /// Exchanges the rows that packets began to wait for since the last call for an empty list, whose memory is used
+    /// for the next. An entry of an `@elastic` table is there once for each packet that does, other rows only for the
+    /// first one.
+    fn swap_awaited(&mut self, into: &mut Vec<AwaitedRow>);
+
+    /// Removes and returns these rows.
+    fn take_awaited(&mut self) -> Vec<StateRow> {
+        let mut awaited = Vec::new();
+        self.swap_awaited(&mut awaited);
+        awaited.into_iter().map(|awaited| awaited.row).collect()
+    }
 
     /// Returns the number of packets that wait for a row.
     fn parked(&self, row: StateRow) -> usize;

@@ -257,7 +257,7 @@ impl<P> ElasticTable<P> {
             packets.truncate(1);
         }
         if self.config.mutation.is(ElasticMutant::AnswersReversed) {
-            packets.make_contiguous().reverse();
+            packets.reverse();
         }
         if let LookupOutcome::Dropped(reason) = outcome {
             self.counts.dropped[reason as usize] += packets.len() as u64;

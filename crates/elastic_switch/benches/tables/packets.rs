@@ -124,9 +124,12 @@ pub fn parking() {
             park += turn(1, || waiting.step_in_place(Time::from_us(1), PortId(1), other.batch(), &mut left));
             assert_eq!((left.len(), waiting.all_parked()), (0, BATCH));
             let rows = waiting.take_awaited();
-            // The packets run with a miss, so that the entry's own cost is not part of this.
+            // The answer is a miss, so that the entry's own cost is not part of this.
             unpark += turn(1, || {
-                rows.iter().for_each(|row| waiting.resume_without(*row, usize::MAX));
+                for row in &rows {
+                    waiting.objects_mut().set_row_answer(*row, None);
+                    waiting.resume(*row);
+                }
                 waiting.step_in_place::<HeadroomBuf>(Time::from_us(1), PortId(1), &mut [], &mut left);
             });
             assert_eq!(waiting.all_parked(), 0);

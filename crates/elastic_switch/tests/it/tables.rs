@@ -207,6 +207,43 @@ fn frames_between_switch_and_servers_are_in_the_counters_of_ports() {
 }
 
 #[test]
+fn an_answer_that_is_kept_ends_with_a_change_of_its_entry() {
+    for (values, expected) in [(&[71][..], (0, 71, 710)), (&[], (0, NONE, NONE))] {
+        in_all_ways(RigSettings { servers: 1, ..RigSettings::default() }, |mut rig| {
+            rig.write("one", 7, &[70]);
+            rig.write("two", 70, &[700]);
+            rig.write("two", 71, &[710]);
+            rig.run_ms(50);
+            rig.send(0, 7);
+            while rig.reads(0) < 2 {
+                rig.run_until(rig.now.after_ns(100));
+            }
+            // The packet waits for its second key, so the first answer is kept.
+            assert_eq!(rig.take_left(), []);
+            rig.write("one", 7, values);
+            rig.run_ms(1);
+            assert_eq!((rig.take_left(), rig.switch.residents()), (vec![expected], 0));
+        });
+    }
+}
+
+#[test]
+fn a_packet_that_waits_is_counted_on_one_path() {
+    for is_alone in [true, false] {
+        let settings = RigSettings { executor: Executor::Jit, in_place: true, ..RigSettings::default() };
+        let mut rig = Rig::new(settings);
+        (0..40).for_each(|key| rig.write("one", key, &[key]));
+        rig.run_ms(50);
+        (0..40).for_each(|id| rig.send(id, if is_alone { 7 } else { id }));
+        rig.run_ms(5);
+        assert_eq!(rig.take_left().len(), 40);
+        let counts = rig.switch.into_inner().path_counts();
+        let copied: Vec<_> = counts.iter().map(|count| (count.path.name(), count.packets)).collect();
+        assert_eq!(copied, [("copied", 40)], "each packet waited when it came");
+    }
+}
+
+#[test]
 fn popular_entries_need_no_reads_until_they_change() {
     in_all_ways(RigSettings { cache: 4, servers: 1, ..RigSettings::default() }, |mut rig| {
         rig.write("one", 7, &[70]);

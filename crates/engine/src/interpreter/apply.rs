@@ -1,11 +1,13 @@
 //! Applies tables: key, lookup, choice of an action, and its body.
 
+use std::borrow::Cow;
+
 use bits::Bits;
 use ir::{LocId, SlotId, TableId};
 use smallvec::SmallVec;
 
 use super::{Execution, report};
-use crate::objects::Colour;
+use crate::objects::{Colour, JudgedMiss, SelectedAction};
 use crate::tables::Lookup;
 use crate::{Ending, Event, Watch};
 
@@ -23,10 +25,17 @@ impl<W: Watch + ?Sized> Execution<'_, W> {
         let program = self.program;
         let table = &program.tables[id];
         let key: SmallVec<[Bits; 4]> = table.keys.iter().map(|key| self.eval(&key.expr)).collect();
+        // The row of a key may have the entry instead of the table.
+        let mut answered = None;
         let entry = match self.objects.look_up(id, table, &key) {
             Lookup::Hit(handle) => Some(handle),
-            Lookup::Miss if self.objects.judges_misses(id) && self.objects.suspend_on_miss(id, &key) => {
-                return Err(Ending::RowRefused);
+            Lookup::Miss if self.objects.judges_misses(id) => {
+                match self.objects.judge_miss(id, &key) {
+                    JudgedMiss::Refused => return Err(Ending::RowRefused),
+                    JudgedMiss::Answered(row) => answered = Some(row),
+                    JudgedMiss::Miss => {}
+                }
+                None
             }
             Lookup::Miss => None,
             Lookup::Pending => return Err(Ending::Pending(id)),
@@ -39,9 +48,14 @@ impl<W: Watch + ?Sized> Execution<'_, W> {
             self.state.colours[meter] = colour.unwrap_or(Colour::Green);
         }
 
-        let chosen = self.objects.choose(id, table, entry, &key);
-        let watched = entry.filter(|_| self.watch.wants_events());
+        let chosen = match answered.and_then(|row| self.objects.answer_call(row)) {
+            Some(call) => SelectedAction { call: Some(Cow::Borrowed(call)), member: None },
+            None => self.objects.choose(id, table, entry, &key),
+        };
+        let wants_events = self.watch.wants_events();
+        let watched = entry.filter(|_| wants_events);
         let shown = watched.map(|handle| self.objects.control().tables[id].entry(handle));
+        let shown = shown.or_else(|| self.objects.answer_entry(answered.filter(|_| wants_events)?));
         let call = chosen.call.as_ref();
         report!(
             self,
@@ -73,7 +87,7 @@ impl<W: Watch + ?Sized> Execution<'_, W> {
             self.body(program_action.body)?;
         }
         if let Some(slot) = hit {
-            self.state.set_slot_to(slot, u64::from(entry.is_some()));
+            self.state.set_slot_to(slot, u64::from(entry.is_some() || answered.is_some()));
         }
         if let Some(slot) = action {
             self.state.set_slot_to(slot, ran);

@@ -351,7 +351,7 @@ impl Objects {
         }
     }
 
-    fn check_call(&self, table: TableId, call: &ActionCall) -> Result<(), EntryError> {
+    pub(super) fn check_call(&self, table: TableId, call: &ActionCall) -> Result<(), EntryError> {
         let state = &self.control().tables[table];
         let index = state.action_index(call.action);
         let index = index.ok_or(EntryError::ActionNotInTable { table, action: call.action })?;

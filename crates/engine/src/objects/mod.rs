@@ -25,6 +25,7 @@ mod profile;
 mod random;
 mod records;
 mod register_words;
+mod row_index;
 mod row_states;
 mod row_tables;
 mod rows;
@@ -65,8 +66,10 @@ pub use snapshots::{DIRTY_PAGE, PageStates, PageWrite};
 pub use table::{EntryHandle, EntryStats, Installed};
 pub use use_times::use_time;
 
+pub(crate) use lookup::SelectedAction;
 pub(crate) use profile::choose;
 pub(crate) use random::RandomStream;
+pub(crate) use row_tables::JudgedMiss;
 pub(crate) use table::TableState;
 
 use crate::algorithm::{Algorithms, CrcParams};

@@ -13,6 +13,7 @@ use bits::Bits;
 use ir::{MatchKind, MeterId, TableId};
 use smallvec::SmallVec;
 
+use super::row_tables::JudgedMiss;
 use super::{ActionCall, ActionSpec, Colour, Objects};
 use crate::tables::{Handle, Lookup};
 
@@ -99,6 +100,13 @@ impl Records {
         }
     }
 
+    /// Returns the record of an entry with this action, whose index in the table's list is `index`.
+    pub(crate) fn of(&self, call: &ActionCall, index: usize) -> SmallVec<[u64; 4]> {
+        let mut record = SmallVec::from_elem(0, self.stride);
+        write(&mut record, RECORD_HIT | index as u64, &call.args);
+        record
+    }
+
     /// Returns the action of an entry, as its index in the table's list, and its arguments.
     pub(crate) fn call(&self, handle: Handle) -> (usize, Vec<Bits>) {
         let record = self.get(Some(handle));
@@ -172,10 +180,11 @@ impl Objects {
             Lookup::Hit(handle) => Some(handle),
             Lookup::Miss if self.judges_misses(id) => {
                 let key = state.words.unpack(key);
-                if self.suspend_on_miss(id, &key) {
-                    return None;
+                match self.judge_miss(id, &key) {
+                    JudgedMiss::Refused => return None,
+                    JudgedMiss::Answered(row) => return Some((self.answer_record(row), None)),
+                    JudgedMiss::Miss => None,
                 }
-                None
             }
             Lookup::Miss => None,
             Lookup::Pending => return None,

@@ -5,20 +5,17 @@
 //! does not have the row: the pass ends with [`Ending::RowRefused`](crate::Ending::RowRefused), and runs again when the
 //! stores have granted the row, or have answered that there is none.
 
-use std::collections::BTreeMap;
-use std::ops::{Bound, Range};
+use std::ops::Range;
 
 use bits::Bits;
 use cranelift_entity::SecondaryMap;
 use ir::{ActionId, KeyValue, Program, ResilientGroup, TableId};
 use smallvec::SmallVec;
 
+use super::row_index::{RowIndex, RowKey};
 use super::row_states::RowState;
 use super::rows::{NO_GROUP, RowRefusal, StateRow};
 use super::{ActionCall, ControlChange, EntryError, Objects, TableEntry};
-
-/// A key: its elements, each in whole bytes, the most significant first.
-type RowKey = SmallVec<[u8; 24]>;
 
 /// A row of tables that does not exist, as the stores have said to a packet that does not make it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,8 +59,7 @@ struct TableGroup {
     data_widths: Vec<u32>,
     rows: Vec<KnownRow>,
     free: Vec<u32>,
-    /// Ordered, since packets choose the keys and could provoke collisions.
-    by_key: BTreeMap<RowKey, u32>,
+    by_key: RowIndex,
 }
 
 /// A row that the switch has, or waits for.
@@ -73,6 +69,28 @@ struct KnownRow {
     state: RowState,
     /// Whether a packet waits for it that makes it if there is none.
     has_maker: bool,
+    /// The entry, or its absence, if it is kept here instead of in the table.
+    answer: Option<RowAnswer>,
+}
+
+/// What a server answered for the row of an `@elastic` table.
+#[derive(Clone, Debug)]
+struct RowAnswer {
+    /// The action of the entry; `None` if there is none.
+    call: Option<ActionCall>,
+    /// Its record, as compiled code reads it.
+    record: SmallVec<[u64; 4]>,
+}
+
+/// Result of a miss of a table whose packets may have to wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum JudgedMiss {
+    /// There is no entry.
+    Miss,
+    /// The row has the entry.
+    Answered(StateRow),
+    /// The packet has to wait, and its pass has ended.
+    Refused,
 }
 
 impl RowTables {
@@ -127,21 +145,28 @@ impl RowTables {
         (!known.key.is_empty()).then_some(known)
     }
 
-    /// Judges a miss: returns the row that the packet has to wait for, if the table has rows and the stores have not
-    /// just answered that there is none.
-    fn missed(&mut self, table: TableId, key: &[Bits]) -> Option<StateRow> {
+    /// Judges a miss. The packet has to wait for the row if the table has rows, no answer has come, and the stores have
+    /// not just answered that there is none. Returns that row as `Err`.
+    fn missed(&mut self, table: TableId, key: &[Bits]) -> Result<JudgedMiss, StateRow> {
         let Membership { group: number, makes_rows } = self.of_table[table];
-        let group = self.groups.get_mut(number as usize)?;
+        let Some(group) = self.groups.get_mut(number as usize) else { return Ok(JudgedMiss::Miss) };
         let key = group.row_key(key);
         if key.is_empty() {
-            return None;
+            return Ok(JudgedMiss::Miss);
         }
         if !makes_rows && self.missing.iter().any(|missing| missing.group == number && missing.key == key) {
-            return None;
+            return Ok(JudgedMiss::Miss);
         }
         let index = group.insert(key);
-        group.rows[index as usize].has_maker |= makes_rows;
-        Some(StateRow { group: number, index: u64::from(index) })
+        let (known, row) = (&mut group.rows[index as usize], StateRow { group: number, index: u64::from(index) });
+        match &known.answer {
+            Some(RowAnswer { call: Some(_), .. }) => Ok(JudgedMiss::Answered(row)),
+            Some(RowAnswer { call: None, .. }) => Ok(JudgedMiss::Miss),
+            None => {
+                known.has_maker |= makes_rows;
+                Err(row)
+            }
+        }
     }
 }
 
@@ -178,7 +203,7 @@ impl TableGroup {
     /// Returns the indices of the rows whose keys have a prefix of this length, or that have this key if there is none.
     fn rows_under(&self, key: &[u8], prefix_length: Option<u32>) -> Vec<u32> {
         let Some((length, width)) = prefix_length.zip(self.key_widths.last()) else {
-            return self.by_key.get(key).copied().into_iter().collect();
+            return self.by_key.get(key).into_iter().collect();
         };
         // The last key that has the prefix: the bits after it are ones.
         let mut last = RowKey::from_slice(key);
@@ -187,16 +212,15 @@ impl TableGroup {
             let ones = (spare - 8 * at as u32).min(8);
             *byte |= (0xffu32 >> (8 - ones)) as u8;
         }
-        let bounds = (Bound::Included(key), Bound::Included(&last[..]));
-        self.by_key.range::<[u8], _>(bounds).map(|(_, index)| *index).collect()
+        self.by_key.range(key, &last)
     }
 
     /// Returns the index of a key's row.
     fn insert(&mut self, key: RowKey) -> u32 {
         if let Some(index) = self.by_key.get(&key) {
-            return *index;
+            return index;
         }
-        let row = KnownRow { key: key.clone(), state: RowState::Absent, has_maker: false };
+        let row = KnownRow { key: key.clone(), state: RowState::Absent, has_maker: false, answer: None };
         let index = match self.free.pop() {
             Some(index) => {
                 self.rows[index as usize] = row;
@@ -229,14 +253,78 @@ impl Objects {
         if self.control().tables[table].is_resilient { Err(EntryError::RowEntries(table)) } else { Ok(()) }
     }
 
-    /// Judges a miss of a table of [`Objects::judges_misses`]. If the packet has to wait for the row, refuses the pass
-    /// and returns true.
-    #[cold]
-    pub(crate) fn suspend_on_miss(&mut self, table: TableId, key: &[Bits]) -> bool {
-        let Some(rows) = &mut self.rows else { return false };
-        let Some(row) = rows.tables.missed(table, key) else { return false };
-        rows.refusal = Some(RowRefusal::Absent(row));
+    /// Finds the rows of `@elastic` tables with exact keys by hashes under this seed, which packets do not know. Call
+    /// it before there are rows.
+    pub fn hash_rows(&mut self, seed: u64) {
+        let first = self.rows.as_ref().map_or(0, |rows| rows.groups.len());
+        let groups = self.row_tables_mut().into_iter().flat_map(|tables| &mut tables.groups[first..]);
+        for group in groups.filter(|group| group.prefix.is_none() && group.by_key.is_empty()) {
+            group.by_key = RowIndex::hashed(seed);
+        }
+    }
+
+    /// Judges a miss of a table of [`Objects::judges_misses`]. Refuses the pass if the packet has to wait for the row.
+    pub(crate) fn judge_miss(&mut self, table: TableId, key: &[Bits]) -> JudgedMiss {
+        let Some(rows) = &mut self.rows else { return JudgedMiss::Miss };
+        rows.tables.missed(table, key).unwrap_or_else(|row| {
+            rows.refusal = Some(RowRefusal::Absent(row));
+            JudgedMiss::Refused
+        })
+    }
+
+    /// Returns the record of a row that has its entry.
+    pub(crate) fn answer_record(&self, row: StateRow) -> &[u64] {
+        &self.row_answer(row).expect("the row has its entry").record
+    }
+
+    /// Returns the action of a row that has its entry.
+    pub(crate) fn answer_call(&self, row: StateRow) -> Option<&ActionCall> {
+        self.row_answer(row)?.call.as_ref()
+    }
+
+    /// Returns the entry of a row that has it, as its table would.
+    pub(crate) fn answer_entry(&self, row: StateRow) -> Option<TableEntry> {
+        let call = self.answer_call(row)?;
+        let tables = self.row_tables()?;
+        let keys = tables.groups[row.group as usize].key_values(&tables.known(row)?.key)?;
+        Some(TableEntry::new(keys, 0, call.action, call.args.clone()))
+    }
+
+    fn row_answer(&self, row: StateRow) -> Option<&RowAnswer> {
+        self.row_tables()?.known(row)?.answer.as_ref()
+    }
+
+    /// Sets what a server answered for a row of an `@elastic` table: the action of its entry, or `None` if there is no
+    /// entry. Lookups find the answer in the row until it is removed, or [moved to the table](Objects::keep_answer).
+    /// Returns false, and sets nothing, if the table cannot have such an entry.
+    ///
+    /// # Panics
+    /// If it is no row of tables, or its entry is there.
+    pub fn set_row_answer(&mut self, row: StateRow, call: Option<ActionCall>) -> bool {
+        let tables = self.row_tables().expect("rows are under ownership");
+        let known = tables.known(row).expect("the switch waits for the row");
+        assert_eq!(known.state, RowState::Absent, "a row that the switch has is not answered again");
+        let table = tables.groups[row.group as usize].tables[0];
+        let record = match &call {
+            None => SmallVec::new(),
+            Some(call) if self.check_call(table, call).is_ok() => self.control().tables[table].record_of(call),
+            Some(_) => return false,
+        };
+        if let Some(known) = self.row_tables_mut().and_then(|tables| tables.known_mut(row)) {
+            known.answer = Some(RowAnswer { call, record });
+            known.state = RowState::Shared;
+        }
         true
+    }
+
+    /// Moves the entry of a row from there to its table, if it is there.
+    pub fn keep_answer(&mut self, row: StateRow) {
+        let Some(known) = self.row_tables_mut().and_then(|tables| tables.known_mut(row)) else { return };
+        if let Some(RowAnswer { call: Some(call), .. }) = known.answer.take_if(|answer| answer.call.is_some()) {
+            known.state = RowState::Absent;
+            let is_added = self.add_row_entry(row, call);
+            assert!(is_added, "the entry was checked when it came");
+        }
     }
 
     /// Whether a lookup in a table may have an effect that may be undone, or end the pass.
@@ -261,7 +349,7 @@ impl Objects {
     /// Returns the row of a group of tables with this key, if the switch owns it or waits for it.
     pub fn row_with_key(&self, group: u32, key: &[u8]) -> Option<StateRow> {
         let index = self.row_tables()?.groups.get(group as usize)?.by_key.get(key)?;
-        Some(StateRow { group, index: u64::from(*index) })
+        Some(StateRow { group, index: u64::from(index) })
     }
 
     /// Returns the row of a group of tables with this key, which is known until it is forgotten. `None` if
@@ -321,7 +409,7 @@ impl Objects {
     ///
     /// # Panics
     /// If it is no row of tables, or its entry is there.
-    pub fn add_row_entry(&mut self, row: StateRow, call: ActionCall) -> bool {
+    fn add_row_entry(&mut self, row: StateRow, call: ActionCall) -> bool {
         let tables = self.row_tables().expect("rows are under ownership");
         let (group, known) =
             (&tables.groups[row.group as usize], tables.known(row).expect("the switch waits for the row"));
@@ -386,6 +474,12 @@ impl Objects {
     pub fn remove_row_entries(&mut self, row: StateRow) {
         let Some(tables) = self.row_tables() else { return };
         let Some(known) = tables.known(row).filter(|known| known.state != RowState::Absent) else { return };
+        if known.answer.is_some() {
+            if let Some(known) = self.row_tables_mut().and_then(|tables| tables.known_mut(row)) {
+                (known.answer, known.state) = (None, RowState::Absent);
+            }
+            return;
+        }
         let group = &tables.groups[row.group as usize];
         let keys = group.key_values(&known.key).expect("the key is one of the table's");
         for table in group.tables.clone() {

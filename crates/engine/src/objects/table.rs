@@ -2,6 +2,7 @@
 
 use cranelift_entity::PrimaryMap;
 use ir::{ActionId, CounterId, MatchKind, MeterId, ProfileId, TableAction, TableId};
+use smallvec::SmallVec;
 
 use super::entry_store::{EntryStore, StoredAction};
 use super::records::Records;
@@ -173,6 +174,11 @@ impl TableState {
             metadata: self.entries.metadata(handle),
             idle_timeout_ns: self.entries.idle_timeout_ns(handle),
         }
+    }
+
+    /// Returns the record of an entry with this action of the table.
+    pub(crate) fn record_of(&self, call: &ActionCall) -> SmallVec<[u64; 4]> {
+        self.records.of(call, self.action_index(call.action).expect("entries are checked against the table's actions"))
     }
 
     /// # Errors

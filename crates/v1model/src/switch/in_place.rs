@@ -13,6 +13,7 @@ use switch::{Device, DropReason, Egress, Frame, FrameMut, PRIORITIES, PortId, Ti
 use super::Switch;
 use super::ingress::judge;
 use super::packet::{Instance, Leaving, Work};
+use super::parked::ParkedPacket;
 use super::paths::{Path, PathReason};
 use super::rows::is_refused;
 use super::state::{MAX_KEPT_START, Machine, Slots, result, unit};
@@ -129,11 +130,13 @@ impl Switch {
     /// now to `output`, in the order in which it leaves: frames of the batch, changed in place, and others. Frames of
     /// the batch that `output` does not name hold unspecified bytes afterwards.
     pub fn step_in_place<L: FrameMut>(&mut self, now: Time, port: PortId, batch: &mut [L], output: &mut Vec<Egress>) {
-        let (Some(machine), Some(mut lent)) = (self.machine.clone(), self.in_place.take()) else {
+        if self.machine.is_none() || self.in_place.is_none() {
             return self.step_copied(now, port, batch, output);
-        };
-        self.step(now, &mut Vec::new(), &mut lent.made);
-        output.extend(lent.made.drain(..).map(Egress::Owned));
+        }
+        let mut made = Vec::new();
+        self.step(now, &mut Vec::new(), &mut made);
+        output.extend(made.into_iter().map(Egress::Owned));
+        let (Some(machine), Some(mut lent)) = (self.machine.clone(), self.in_place.take()) else { return };
         // Passes are counted only where there can be more than two.
         let direct = self.ports.is_up(port) && self.config.max_work >= 2;
         let whole = Some(machine.egress_begins).filter(|_| self.queues.are_all_open());
@@ -335,7 +338,7 @@ impl Switch {
             match self.objects.take_refusal().filter(|_| is_refused(outcome)) {
                 Some(refusal) => {
                     output.record_copy(PathReason::Resilient);
-                    self.refuse(refusal, Some(Work::Egress(before, leaving)));
+                    self.refuse(refusal, Some(ParkedPacket::Work(Work::Egress(before, leaving))));
                     return PassResult::Gone;
                 }
                 None => {

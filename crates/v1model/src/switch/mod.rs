@@ -34,6 +34,7 @@ mod kernel;
 mod layout;
 mod packet;
 mod packet_switch;
+mod parked;
 mod paths;
 mod rows;
 mod state;
@@ -512,6 +513,7 @@ impl Device for Switch {
         self.begin_batch();
         self.objects.advance_clock(now.as_ns());
         self.sweep_idle(now);
+        self.run_resumed(now, output);
         self.drive(now, output, &mut ());
         for frame in input.drain(..) {
             self.take(now, frame, output);

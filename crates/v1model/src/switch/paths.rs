@@ -123,18 +123,28 @@ pub struct PathCount {
 #[derive(Clone, Debug, Default)]
 pub(super) struct PathCounts {
     counts: Vec<(Path, Option<PathReason>, u64)>,
+    /// Whether the packets that run now have been counted.
+    is_suspended: bool,
 }
 
 impl PathCounts {
     /// Counts packets.
     #[inline]
     pub fn add(&mut self, path: Path, reason: Option<PathReason>, packets: u64) {
+        if self.is_suspended {
+            return;
+        }
         let row = self.counts.iter_mut().find(|row| (row.0, row.1) == (path, reason));
         match row {
             Some(row) => row.2 += packets,
             None if packets > 0 => self.counts.push((path, reason, packets)),
             None => {}
         }
+    }
+
+    /// Stops counting, or goes on.
+    pub fn suspend(&mut self, is_suspended: bool) {
+        self.is_suspended = is_suspended;
     }
 
     /// Returns the counts, from the fastest path to the slowest and from many packets to few.

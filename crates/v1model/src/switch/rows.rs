@@ -4,17 +4,16 @@
 //! effects of the pass are undone, and the packet is *parked* as it was before the pass. The output of a packet after
 //! it wrote a row, or read a row with unacknowledged writes, is *held*: frames, copies, digests, packet-ins.
 
-use std::collections::{BTreeMap, VecDeque};
-
 use engine::{Dependency, Ending, RowRefusal, StateRow};
 use jit::{InPlacePacket, UnitOutcome};
 use switch::trace::{PassKind, PassOutcome, Recorder};
-use switch::{DropReason, Frame, HeldOutput, Notification, Output, PortId, RowSwitch, Time};
+use switch::{AwaitedRow, DropReason, Frame, HeldOutput, Notification, Output, PortId, RowSwitch, Time};
 
 use super::Switch;
 use super::in_place::{PacketOutput, ReceivedPacket};
 use super::ingress::BlockFailure;
 use super::packet::{Packet, Work};
+use super::parked::{ParkedPacket, ParkedPackets};
 use super::paths::PathReason;
 
 /// Packets that wait for rows, and outputs that are held.
@@ -22,12 +21,8 @@ use super::paths::PathReason;
 pub(super) struct RowQueues {
     /// The row that the packet of the running pass has used, if any.
     current: Option<Dependency>,
-    parked: BTreeMap<StateRow, VecDeque<Work>>,
-    parked_packets: usize,
-    max_parked: usize,
-    /// Passes whose row has come, or does not exist.
-    resumed: VecDeque<Work>,
-    awaited: Vec<StateRow>,
+    pub(super) parked: ParkedPackets,
+    awaited: Vec<AwaitedRow>,
     held: Vec<HeldOutput>,
 }
 
@@ -84,7 +79,7 @@ impl Switch {
         if parsed_now && self.is_parser_error(packet.state.parser_error()) {
             self.registry.take_back(self.stats.parser_errors, 1);
         }
-        match self.refuse(refusal, again) {
+        match self.refuse(refusal, again.map(ParkedPacket::Work)) {
             None => recorder.end(packet.pass, || PassOutcome::Parked),
             Some(reason) => recorder.end(packet.pass, || PassOutcome::dropped(reason, None)),
         }
@@ -92,26 +87,27 @@ impl Switch {
     }
 
     /// Undoes a pass that may not use a row, and parks its packet, or drops it and returns the reason.
-    pub(super) fn refuse(&mut self, refusal: RowRefusal, again: Option<Work>) -> Option<DropReason> {
+    pub(super) fn refuse(&mut self, refusal: RowRefusal, again: Option<ParkedPacket>) -> Option<DropReason> {
         self.objects.undo_pass();
         let rows = self.rows.as_mut()?;
         rows.current = None;
         let reason = match (refusal, again) {
-            (RowRefusal::Absent(row), Some(again)) if rows.parked_packets < rows.max_parked => {
-                let queue = rows.parked.entry(row).or_default();
+            (RowRefusal::Absent(row), Some(again)) if rows.parked.has_room() => {
+                let is_first = rows.parked.park(row, again);
                 // The packets of an elastic entry are followed to each key that they wait for.
-                if queue.is_empty() || self.objects.is_elastic_row(row) {
-                    rows.awaited.push(row);
+                if is_first || rows.parked.is_elastic(row) {
+                    rows.awaited.push(AwaitedRow { row, after: rows.parked.origin });
                 }
-                queue.push_back(again);
-                rows.parked_packets += 1;
                 return None;
             }
-            (RowRefusal::Absent(row), _) => {
-                if !rows.parked.contains_key(&row) {
+            (RowRefusal::Absent(row), again) => {
+                if rows.parked.of_row(row) == 0 {
                     self.objects.forget_row(row);
                 }
-                if self.objects.is_elastic_row(row) { DropReason::TableQueueFull } else { DropReason::RowQueueFull }
+                if let Some(ParkedPacket::Frame(frame)) = again {
+                    rows.parked.reuse(frame);
+                }
+                if rows.parked.is_elastic(row) { DropReason::TableQueueFull } else { DropReason::RowQueueFull }
             }
             (RowRefusal::Second(_), _) => DropReason::SecondRow,
             (RowRefusal::Stale(_), _) => DropReason::StaleSnapshot,
@@ -138,13 +134,25 @@ impl Switch {
         };
         debug_assert_eq!(came.passes, 0, "a packet that passes again leaves its buffer before");
         output.record_copy(PathReason::Resilient);
-        let is_kept = self.machine.as_ref().is_some_and(|machine| machine.keeps_original);
-        let mut received = lent.input().to_vec();
-        let kept = if is_kept { came.original.len().min(received.len()) } else { 0 };
-        received[..kept].copy_from_slice(&came.original[..kept]);
-        let again = self.packet(received, came.by, None, &mut ());
-        self.refuse(refusal, Some(Work::Ingress(again, came.at)));
+        self.park_received(refusal, lent.input(), came);
         false
+    }
+
+    /// Parks a packet in place that code may have changed, or drops it.
+    pub(super) fn park_received(&mut self, refusal: RowRefusal, changed: &[u8], came: ReceivedPacket<'_>) {
+        let is_kept = self.machine.as_ref().is_some_and(|machine| machine.keeps_original);
+        let kept = if is_kept { &came.original[..came.original.len().min(changed.len())] } else { &[] };
+        let Some(rows) = &mut self.rows else { return };
+        let again = match refusal {
+            RowRefusal::Absent(row) if rows.parked.is_elastic(row) => {
+                ParkedPacket::Frame(rows.parked.frame([kept, &changed[kept.len()..]], came.by))
+            }
+            _ => {
+                let received = [kept, &changed[kept.len()..]].concat();
+                ParkedPacket::Work(Work::Ingress(self.packet(received, came.by, None, &mut ()), came.at))
+            }
+        };
+        self.refuse(refusal, Some(again));
     }
 
     /// Ends the pass of a packet at which a batch stopped, like [`Switch::end_pass_in_place`].
@@ -190,15 +198,6 @@ impl Switch {
         }
     }
 
-    /// Returns the next pass whose row has come, or does not exist.
-    pub(super) fn next_resumed(&mut self, now: Time) -> Option<Work> {
-        let work = self.rows.as_mut()?.resumed.pop_front()?;
-        Some(match work {
-            Work::Ingress(packet, _) => Work::Ingress(packet, now),
-            Work::Egress(packet, leaving) => Work::Egress(packet, super::packet::Leaving { at: now, ..leaving }),
-        })
-    }
-
     /// Sends a frame, or holds it.
     pub(super) fn send(&mut self, frame: Frame, output: &mut Vec<Frame>) {
         match self.rows.as_mut().and_then(|rows| Some((rows.waits_for()?, rows))) {
@@ -221,7 +220,8 @@ impl RowSwitch for Switch {
     fn own_rows(&mut self, max_parked: usize) {
         let groups = self.program.resilient_groups().expect("a valid program has valid annotations");
         self.objects.own_rows(&self.program, &groups);
-        self.rows = Some(Box::new(RowQueues { max_parked, ..RowQueues::default() }));
+        let parked = ParkedPackets::new(max_parked, groups.len());
+        self.rows = Some(Box::new(RowQueues { parked, ..RowQueues::default() }));
     }
 
     fn count_received(&mut self, port: PortId, bytes: usize) {
@@ -237,52 +237,55 @@ impl RowSwitch for Switch {
         self.rows.as_ref().is_some_and(|rows| !rows.awaited.is_empty() || !rows.held.is_empty())
     }
 
-    fn take_awaited(&mut self) -> Vec<StateRow> {
-        self.rows.as_mut().map(|rows| std::mem::take(&mut rows.awaited)).unwrap_or_default()
+    fn swap_awaited(&mut self, into: &mut Vec<AwaitedRow>) {
+        into.clear();
+        if let Some(rows) = &mut self.rows {
+            std::mem::swap(&mut rows.awaited, into);
+        }
     }
 
     fn parked(&self, row: StateRow) -> usize {
-        self.rows.as_ref().and_then(|rows| rows.parked.get(&row)).map_or(0, VecDeque::len)
+        self.rows.as_ref().map_or(0, |rows| rows.parked.of_row(row))
     }
 
     fn all_parked(&self) -> usize {
-        self.rows.as_ref().map_or(0, |rows| rows.parked_packets)
+        self.rows.as_ref().map_or(0, |rows| rows.parked.count())
     }
 
     fn resume(&mut self, row: StateRow) {
-        let Some(rows) = &mut self.rows else { return };
-        if let Some(parked) = rows.parked.remove(&row) {
-            rows.parked_packets -= parked.len();
-            rows.resumed.extend(parked);
+        if let Some(rows) = &mut self.rows {
+            rows.parked.resume(row);
         }
     }
 
     fn resume_without(&mut self, row: StateRow, most: usize) {
         let missing = self.objects.missing_row(row);
-        let Some(rows) = &mut self.rows else { return };
-        let Some(parked) = rows.parked.get_mut(&row) else { return };
-        let resumed = most.min(parked.len());
-        rows.resumed.extend(parked.drain(..resumed).map(|mut work| {
+        for _ in 0..most {
+            let Some(packet) = self.rows.as_mut().and_then(|rows| rows.parked.take_first(row)) else { return };
+            let mut work = self.work_of(packet, Time::ZERO);
             work.packet_mut().missing.extend(missing.clone());
-            work
-        }));
-        rows.parked_packets -= resumed;
-        if parked.is_empty() {
-            rows.parked.remove(&row);
+            if let Some(rows) = &mut self.rows {
+                rows.parked.resume_packet(row, ParkedPacket::Work(work));
+            }
         }
     }
 
     fn drop_parked(&mut self, row: StateRow, reason: DropReason) {
-        let Some(rows) = &mut self.rows else { return };
-        let parked = rows.parked.remove(&row).unwrap_or_default();
-        rows.parked_packets -= parked.len();
-        for work in parked {
-            self.drop_packet(work.into_packet(), reason, &mut ());
+        while let Some(packet) = self.rows.as_mut().and_then(|rows| rows.parked.take_first(row)) {
+            match packet {
+                ParkedPacket::Work(work) => self.drop_packet(work.into_packet(), reason, &mut ()),
+                ParkedPacket::Frame(frame) => {
+                    self.drops.count(&mut self.registry, reason, 0);
+                    if let Some(rows) = &mut self.rows {
+                        rows.parked.reuse(frame);
+                    }
+                }
+            }
         }
     }
 
     fn drop_all_parked(&mut self, reason: DropReason) {
-        let rows: Vec<StateRow> = self.rows.iter().flat_map(|rows| rows.parked.keys().copied()).collect();
+        let rows = self.rows.as_ref().map(|rows| rows.parked.rows()).unwrap_or_default();
         rows.into_iter().for_each(|row| self.drop_parked(row, reason));
     }
 

@@ -237,6 +237,9 @@ impl Switch {
         let came = ReceivedPacket { original, ..group.came };
         let mut lent = batch.stopped();
         let mut output = PacketOutput::new(group.output, memory.made, group.first + number);
+        if let Some(rows) = &mut self.rows {
+            rows.parked.begin_of_group(number);
+        }
         if self.rows.is_some() && !self.end_batched_pass(&mut lent, outcome, came, &mut output) {
             self.count_path(output.path, PathReason::Resilient);
             return deferred.skip(number);
