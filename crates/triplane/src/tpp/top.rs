@@ -9,11 +9,9 @@ use lab_live::{RunDirectory, client};
 use serde_json::{Value, json};
 
 use super::args::TopArgs;
+use crate::lab::shims;
 use crate::output::{Failure, Output, aligned, counted, grouped, three_digits};
 use crate::signals;
-
-/// Age at which the report of a shim no longer counts, in seconds. Shims report twice a second.
-const OLD_S: f64 = 2.0;
 
 /// Clears a terminal, and moves the cursor to its first line.
 const CLEAR: &str = "\x1b[H\x1b[2J";
@@ -80,8 +78,8 @@ impl Top {
         for shim in shims {
             let (host, report) = (text(&shim["host"]), &shim["report"]);
             top.too_long += number(&report["too_long"]);
-            if shim["failed"] == true || shim["age_s"].as_f64().is_none_or(|age| age > OLD_S) {
-                let why = shim["why"].as_str().unwrap_or("it does not report");
+            if shims::is_silent(shim) {
+                let why = shims::silence(shim).unwrap_or_default();
                 top.silent.push(format!("{host}: {why}"));
                 continue;
             }
@@ -217,7 +215,7 @@ mod tests {
     use super::*;
 
     /// Returns the state of a lab with two switches and two shims. The second one has this age.
-    fn status(age_s: f64) -> Value {
+    fn status(age_s: Value) -> Value {
         let word = |count: u64, sum: u64, max: u64| json!({ "name": "Queue", "count": count, "sum": sum, "max": max });
         let period = |programs: u64, words: [Value; 2]| {
             let ports = [(1, 2), (2, 1)].iter().zip(words).map(|((switch, port), word)| {
@@ -225,7 +223,7 @@ mod tests {
             });
             json!({ "length_s": 0.5, "programs": programs, "unplaced": 1, "ports": ports.collect::<Vec<_>>() })
         };
-        let shim = |host: &str, age_s: f64, period: Value| {
+        let shim = |host: &str, age_s: Value, period: Value| {
             let report = json!({ "too_long": 3, "period": period });
             json!({ "host": host, "failed": false, "why": null, "age_s": age_s, "report": report })
         };
@@ -235,7 +233,7 @@ mod tests {
                 { "name": "right", "ports": [{ "port": 1, "to": "h2" }] },
             ],
             "shims": [
-                shim("h1", 0.1, period(100, [word(100, 600, 20), word(0, 0, 0)])),
+                shim("h1", json!(0.1), period(100, [word(100, 600, 20), word(0, 0, 0)])),
                 shim("h2", age_s, period(50, [word(50, 900, 30), word(0, 0, 0)])),
             ],
         })
@@ -243,7 +241,7 @@ mod tests {
 
     #[test]
     fn the_reports_of_all_hosts_are_added_up() {
-        let top = Top::of(&status(0.2)).expect("there are shims");
+        let top = Top::of(&status(json!(0.2))).expect("there are shims");
         let json = top.json();
         let queue = json!([{ "name": "Queue", "mean": 10.0, "max": 30 }]);
         assert_eq!((&json["programs_per_s"], &json["unplaced"]), (&json!(300.0), &json!(2)));
@@ -265,9 +263,13 @@ mod tests {
 
     #[test]
     fn a_shim_that_does_not_report_is_named_and_not_counted() {
-        let json = Top::of(&status(2.5)).expect("there are shims").json();
-        assert_eq!((&json["programs_per_s"], &json["silent"]), (&json!(200.0), &json!(["h2: it does not report"])));
-        assert_eq!(json["ports"][0]["words"][0]["max"], 20);
+        for (age_s, why) in
+            [(json!(2.5), "h2: its last report is 2 s old"), (Value::Null, "h2: it has not reported yet")]
+        {
+            let json = Top::of(&status(age_s)).expect("there are shims").json();
+            assert_eq!((&json["programs_per_s"], &json["silent"]), (&json!(200.0), &json!([why])));
+            assert_eq!(json["ports"][0]["words"][0]["max"], 20);
+        }
         assert!(Top::of(&json!({ "switches": [] })).is_none());
     }
 }
