@@ -16,6 +16,10 @@ use crate::signals;
 /// Clears a terminal, and moves the cursor to its first line.
 const CLEAR: &str = "\x1b[H\x1b[2J";
 
+/// Lets a terminal cut lines that are too long for it, or wrap them (DECAWM).
+const CUT: &str = "\x1b[?7l";
+const WRAP: &str = "\x1b[?7h";
+
 /// Shows tables until Ctrl-C.
 pub fn run(args: &TopArgs, output: &Output) -> Result<(), Failure> {
     let lab = RunDirectory::choose(args.lab.as_deref())?;
@@ -32,7 +36,7 @@ pub fn run(args: &TopArgs, output: &Output) -> Result<(), Failure> {
         if args.json {
             return output.print(&format!("{}\n", top.json()));
         }
-        let text = top.text(&lab.name);
+        let text = top.text(&lab.name, clears);
         output.print(&if clears { format!("{CLEAR}{text}") } else { format!("{text}\n") })
     })
 }
@@ -117,7 +121,8 @@ impl Top {
         (name.clone(), end.cloned().unwrap_or_default())
     }
 
-    fn text(&self, lab: &str) -> String {
+    /// Formats the table and the notes. On a terminal that is narrow, lines of the table are cut, and notes wrapped.
+    fn text(&self, lab: &str, is_terminal: bool) -> String {
         let mut rows = vec![["switch", "port", "to", "programs/s", "", "mean", "max"].map(str::to_owned)];
         for ((switch, port), sums) in &self.ports {
             let (name, to) = self.names_of(*switch, *port);
@@ -145,7 +150,8 @@ impl Top {
         let rate = grouped(self.programs_per_s.round() as u64);
         let mut text = format!("lab {lab}: {}, {rate} programs/s\n", counted(self.shims, "shim", "shims"));
         if rows.len() > 1 {
-            text += &format!("\n{}", aligned(&rows, &[1, 3, 5, 6]));
+            let table = aligned(&rows, &[1, 3, 5, 6]);
+            text += &if is_terminal { format!("\n{CUT}{table}{WRAP}") } else { format!("\n{table}") };
         }
         let mut notes = self.silent.iter().map(|shim| format!("shim of {shim}\n")).collect::<String>();
         if self.unplaced > 0 {
@@ -258,7 +264,28 @@ mod tests {
             2 programs do not identify a switch: add PUSH [Switch:ID] to them, and set tpp = \"read\" below \
             [defaults]\n\
             6 packets had no room for a program\n";
-        assert_eq!(top.text("l"), expected);
+        assert_eq!(top.text("l", false), expected);
+    }
+
+    #[test]
+    fn a_terminal_cuts_lines_of_the_table_only() {
+        let top = Top::of(&status(Value::Null)).expect("there are shims");
+        let text = top.text("l", true);
+        let (head, rest) = text.split_once(CUT).expect("it cuts the table");
+        let (table, notes) = rest.split_once(WRAP).expect("it wraps notes");
+        assert_eq!((head, table.lines().count()), ("lab l: 2 shims, 200 programs/s\n\n", 3));
+        assert!(table.starts_with("switch  port") && notes.starts_with("\nshim of h2: "), "{text}");
+        assert_eq!(format!("{head}{table}{notes}"), top.text("l", false));
+    }
+
+    #[test]
+    fn means_have_separated_thousands_as_maxima_have() {
+        let sum = json!({ "name": "Link", "count": 2, "sum": 20_000, "max": 12_345 });
+        let port = json!({ "switch": 1, "port": 2, "programs": 2, "words": [sum] });
+        let period = json!({ "length_s": 0.5, "programs": 2, "unplaced": 0, "ports": [port] });
+        let shim = json!({ "host": "h1", "failed": false, "age_s": 0.0, "report": { "period": period } });
+        let text = Top::of(&json!({ "shims": [shim] })).expect("there are shims").text("l", false);
+        assert!(text.contains("Link  10,000  12,345"), "{text}");
     }
 
     #[test]
