@@ -31,8 +31,11 @@ const MAX_DOUBLINGS: u32 = 5;
 /// Time after which a process counts as stable.
 const STABLE_AFTER: Duration = Duration::from_secs(60);
 
-/// Maximum length of a report, in bytes. Longer ones are dropped.
+/// Maximum length of a report, in bytes. Longer ones are refused.
 const MAX_REPORT: usize = 256 << 10;
+
+/// The reason why a shim that reports too much counts as silent.
+const TOO_LONG: &str = "its report exceeds 256 KiB: insert programs with fewer words, or at fewer hosts";
 
 /// The shim of a host, and its process.
 pub struct ShimProcess {
@@ -48,8 +51,7 @@ pub struct ShimProcess {
     starts: u64,
     /// Number of processes in a row that ended before they were stable.
     short_lives: u32,
-    /// The beginning of the next report.
-    received: Vec<u8>,
+    lines: ReportLines,
     report: Option<(Value, Instant)>,
 }
 
@@ -72,7 +74,7 @@ impl ShimProcess {
             started: Instant::now(),
             starts: 0,
             short_lives: 0,
-            received: Vec::new(),
+            lines: ReportLines::default(),
             report: None,
         }
     }
@@ -80,7 +82,7 @@ impl ShimProcess {
     /// Starts the process without waiting until it is ready.
     pub fn start(&mut self) -> Result<(), LabError> {
         (self.started, self.starts) = (Instant::now(), self.starts + 1);
-        self.received.clear();
+        self.lines = ReportLines::default();
         let role = ProcessRole::Shim { lab: &self.lab, host: &self.host };
         let mut command = relaunch::command_in(&self.namespace, &*self.arguments, role)?;
         command.stdin(Stdio::null());
@@ -152,12 +154,12 @@ impl ShimProcess {
         for _ in 0..MAX_REPORT / buffer.len() {
             match process.connection.read(&mut buffer) {
                 Ok(0) => break,
-                Ok(len) => self.received.extend_from_slice(&buffer[..len]),
+                Ok(len) => self.lines.add(&buffer[..len]),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(_) => break,
             }
         }
-        if let Some(report) = last_report(&mut self.received) {
+        if let Some(report) = self.lines.report.take() {
             self.report = Some((report, Instant::now()));
         }
     }
@@ -167,12 +169,12 @@ impl ShimProcess {
         let shim = ShimStatus {
             restarts: self.starts.saturating_sub(1),
             report: report.map_or(Value::Null, |(report, _)| report.clone()),
-            age_s: report.map_or(0.0, |(_, at)| at.elapsed().as_secs_f64()),
+            age_s: report.map(|(_, at)| at.elapsed().as_secs_f64()),
         };
         SwitchStatus {
             failed: self.process.is_none(),
             is_suspended: self.process.as_ref().is_some_and(ChildProcess::is_stopped),
-            why: self.why.clone(),
+            why: self.lines.refusal().map(str::to_owned).or_else(|| self.why.clone()),
             pid: self.process.as_ref().map(|process| process.identity.pid),
             shim: Some(shim),
             ..SwitchStatus::default()
@@ -195,15 +197,44 @@ fn pause(short_lives: u32) -> Duration {
     RESTART_INTERVAL * (1 << short_lives.saturating_sub(1).min(MAX_DOUBLINGS))
 }
 
-/// Takes the complete lines out of what was received, and returns the last one that is JSON. What is too long for a
-/// report is dropped.
-fn last_report(received: &mut Vec<u8>) -> Option<Value> {
-    let end = received.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-    let lines: Vec<u8> = received.drain(..end).collect();
-    if received.len() > MAX_REPORT {
-        received.clear();
+/// Splits what a shim sends into reports, one a line.
+#[derive(Debug, Default)]
+struct ReportLines {
+    /// The beginning of the next line, at most [`MAX_REPORT`] bytes of it.
+    line: Vec<u8>,
+    /// Whether the line is too long, so that its rest is dropped.
+    is_too_long: bool,
+    /// Whether the last report was too long.
+    is_refused: bool,
+    /// The last report that nobody has taken.
+    report: Option<Value>,
+}
+
+impl ReportLines {
+    /// Returns the reason why the last report was refused, if it was.
+    fn refusal(&self) -> Option<&'static str> {
+        self.is_refused.then_some(TOO_LONG)
     }
-    lines.split(|byte| *byte == b'\n').rev().find_map(|line| serde_json::from_slice(line).ok())
+
+    /// Adds what was received. A line that is not JSON is dropped.
+    fn add(&mut self, bytes: &[u8]) {
+        for part in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let text = part.strip_suffix(b"\n").unwrap_or(part);
+            if self.is_too_long || self.line.len() + text.len() > MAX_REPORT {
+                (self.is_too_long, self.is_refused) = (true, true);
+                self.line.clear();
+            } else {
+                self.line.extend_from_slice(text);
+            }
+            if text.len() < part.len() {
+                if let Ok(report) = serde_json::from_slice(&self.line) {
+                    (self.report, self.is_refused) = (Some(report), false);
+                }
+                self.line.clear();
+                self.is_too_long = false;
+            }
+        }
+    }
 }
 
 #[cfg(test)]
@@ -220,21 +251,35 @@ mod tests {
 
     #[test]
     fn the_last_complete_report_counts() {
-        let mut received = b"{\"a\": 1}\n{\"a\": 2}\n{\"a\"".to_vec();
-        assert_eq!(last_report(&mut received), Some(json!({ "a": 2 })));
-        assert_eq!(last_report(&mut received), None);
-        received.extend_from_slice(b": 3}\n");
-        assert_eq!(last_report(&mut received), Some(json!({ "a": 3 })));
-        assert!(received.is_empty());
-        received.extend_from_slice(b"no JSON\n{\"a\": 4}\n}\n");
-        assert_eq!(last_report(&mut received), Some(json!({ "a": 4 })));
+        let mut lines = ReportLines::default();
+        let mut after = |bytes: &[u8]| {
+            lines.add(bytes);
+            lines.report.take()
+        };
+        assert_eq!(after(b"{\"a\": 1}\n{\"a\": 2}\n{\"a\""), Some(json!({ "a": 2 })));
+        assert_eq!(after(b""), None);
+        assert_eq!(after(b": 3}\n"), Some(json!({ "a": 3 })));
+        assert_eq!(after(b"no JSON\n{\"a\": 4}\n}\n"), Some(json!({ "a": 4 })));
     }
 
     #[test]
-    fn a_report_without_end_takes_no_more_memory() {
-        let mut received = vec![b'1'; MAX_REPORT];
-        assert_eq!(last_report(&mut received), None);
-        received.push(b'1');
-        assert_eq!((last_report(&mut received), received.len()), (None, 0));
+    fn a_report_that_is_too_long_is_refused_as_a_whole_until_the_next_one() {
+        let mut lines = ReportLines::default();
+        let longest = format!("\"{}\"", "x".repeat(MAX_REPORT - 2));
+        lines.add(longest.as_bytes());
+        lines.add(b"\n");
+        assert_eq!((lines.report.take(), lines.refusal()), (Some(json!("x".repeat(MAX_REPORT - 2))), None));
+        // The rest of the line is JSON, and no report.
+        for part in [longest.as_bytes(), b"0", &[b'1'; 5000], b"7"] {
+            lines.add(part);
+        }
+        assert_eq!((lines.line.len(), lines.refusal()), (0, Some(TOO_LONG)));
+        lines.add(b"7\n");
+        assert_eq!((lines.report.take(), lines.refusal()), (None, Some(TOO_LONG)));
+        // A line that comes at once is not longer either.
+        lines.add(format!("{longest}0\n").as_bytes());
+        assert_eq!((lines.report.take(), lines.refusal()), (None, Some(TOO_LONG)));
+        lines.add(b"8\n");
+        assert_eq!((lines.report.take(), lines.refusal()), (Some(json!(8)), None));
     }
 }

@@ -41,8 +41,8 @@ pub struct ShimStatus {
     pub restarts: u64,
     /// The last report; null if there is none yet.
     pub report: Value,
-    /// Time since then, in seconds.
-    pub age_s: f64,
+    /// Time since then, in seconds; `None` if there is none yet.
+    pub age_s: Option<f64>,
 }
 
 /// The state of a port.

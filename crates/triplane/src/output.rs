@@ -311,10 +311,12 @@ pub fn duration(ns: u64) -> String {
     format!("{} {unit}", three_digits(value))
 }
 
+/// Formats a number with three digits, or without decimals and with its thousands separated: `1.23`, `12,345`.
 pub fn three_digits(value: f64) -> String {
     match value {
         ..10.0 => format!("{value:.2}"),
         ..100.0 => format!("{value:.1}"),
+        999.5..=f64::MAX => grouped(value.round_ties_even() as u64),
         _ => format!("{value:.0}"),
     }
 }
@@ -353,6 +355,13 @@ mod tests {
         assert_eq!(grouped(0), "0");
         assert_eq!(grouped(123), "123");
         assert_eq!(grouped(1_234_567), "1,234,567");
+    }
+
+    #[test]
+    fn numbers_have_three_digits_or_separated_thousands() {
+        let numbers = [0.126, 9.876, 98.76, 999.4, 999.5, 10_000.4, 1e9, f64::INFINITY];
+        let expected = ["0.13", "9.88", "98.8", "999", "1,000", "10,000", "1,000,000,000", "inf"];
+        assert_eq!(numbers.map(three_digits), expected);
     }
 
     #[test]

@@ -20,6 +20,8 @@ mod disassemble;
 mod layout;
 mod syntax;
 
+use std::collections::BTreeSet;
+
 use diagnostics::{Diagnostic, Diagnostics, SourceMap, Span, names};
 use wire::tpp::{
     ALL_ONES, Addressing, HEADER_LEN, INSTRUCTION_LEN, Instruction, MAX_INSTRUCTIONS, MAX_LEN, Operation, Packet, Repr,
@@ -371,14 +373,11 @@ impl Assembler<'_> {
     /// Warns of values that do not fit into a word and whose high half is not read.
     fn warn_of_cut_values(&mut self) {
         let bits = self.settings.word_size.bits();
-        let reads = |operation| matches!(operation, Operation::Load | Operation::Push);
-        for (instruction, span) in self.instructions.iter().zip(&self.spans) {
-            if !reads(instruction.operation) {
-                continue;
-            }
+        let reads = |it: &&Instruction| matches!(it.operation, Operation::Load | Operation::Push);
+        let read: BTreeSet<u16> = self.instructions.iter().filter(reads).map(|it| it.address).collect();
+        for (instruction, span) in self.instructions.iter().zip(&self.spans).filter(|(it, _)| reads(it)) {
             let Some(entry) = self.map.locate(instruction.address.into()) else { continue };
-            let has_high = |other: &Instruction| reads(other.operation) && other.address == instruction.address | 1;
-            if entry.is_high() || entry.width <= bits || self.instructions.iter().any(has_high) {
+            if entry.is_high() || entry.width <= bits || read.contains(&(instruction.address | 1)) {
                 continue;
             }
             let message = format!("`{}` has {} bits, and a word keeps the low {bits}", entry.name, entry.width);

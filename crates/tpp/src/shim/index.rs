@@ -47,16 +47,28 @@ impl FlowBits {
 }
 
 impl Hash for FlowBits {
+    /// Mixes all bits by multiplications that do not wait for each other, but for the last one. Packets add nothing to
+    /// the tables, so they cannot make them slow.
     fn hash<H: Hasher>(&self, state: &mut H) {
-        for word in [self.source, self.destination] {
-            state.write_u64(word as u64);
-            state.write_u64((word >> 64) as u64);
-        }
-        state.write_u64(self.rest);
+        let FlowBits { source, destination, rest } = *self;
+        let low = folded(source as u64 ^ MIX[0], destination as u64 ^ MIX[1]);
+        let high = folded((source >> 64) as u64 ^ MIX[2], (destination >> 64) as u64 ^ MIX[3]);
+        state.write_u64(folded(low ^ high.rotate_left(32) ^ rest, MIX[4]));
     }
 }
 
-/// A multiplicative hash. Packets add nothing to the tables, so they cannot make them slow.
+/// Odd numbers with about as many ones as zeros: the first digits of the fractions of the square roots of 2, 3, 5 and
+/// 7, and of the golden ratio.
+const MIX: [u64; 5] =
+    [0x6a09_e667_f3bc_c909, 0xbb67_ae85_84ca_a73b, 0x3c6e_f372_fe94_f82b, 0xa54f_f53a_5f1d_36f1, 0x9e37_79b9_7f4a_7c15];
+
+/// Returns both halves of a product, combined.
+fn folded(a: u64, b: u64) -> u64 {
+    let product = u128::from(a) * u128::from(b);
+    product as u64 ^ (product >> 64) as u64
+}
+
+/// Takes the hash of [`FlowBits`] as it is.
 #[derive(Clone, Copy, Default)]
 struct FlowHasher(u64);
 
@@ -66,11 +78,11 @@ impl Hasher for FlowHasher {
     }
 
     fn write_u64(&mut self, word: u64) {
-        self.0 = (self.0.rotate_left(23) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 = self.0.rotate_left(8) ^ word;
     }
 
     fn finish(&self) -> u64 {
-        self.0 ^ self.0 >> 32
+        self.0
     }
 }
 
@@ -100,22 +112,21 @@ impl FilterIndex {
         ranks.insert(ranks.partition_point(|other| *other < rank), rank);
     }
 
-    /// Replaces the contents of `found` by the ranks of the filters that match, in ascending order.
-    pub fn find(&self, flow: &PacketFlow, found: &mut Vec<u64>) {
-        found.clear();
-        found.extend(&self.every);
+    /// Returns the ranks of the filters that match, in ascending order. Gathers those of several shapes in `found`.
+    pub fn find<'a>(&'a self, flow: &PacketFlow, found: &'a mut Vec<u64>) -> &'a [u64] {
         if self.shapes.is_empty() {
-            return;
+            return &self.every;
         }
         let flow = FlowBits::of(flow);
-        for (mask, table) in &self.shapes {
-            if let Some(ranks) = table.get(&flow.masked(*mask)) {
-                found.extend(ranks);
-            }
+        let matching = |(mask, table): &'a (FlowBits, FilterTable)| table.get(&flow.masked(*mask));
+        if let ([shape], []) = (&self.shapes[..], &self.every[..]) {
+            return matching(shape).map_or(&[], Vec::as_slice);
         }
-        if self.shapes.len() > 1 || !self.every.is_empty() {
-            found.sort_unstable();
-        }
+        found.clear();
+        found.extend(&self.every);
+        self.shapes.iter().filter_map(matching).for_each(|ranks| found.extend(ranks));
+        found.sort_unstable();
+        found
     }
 }
 
@@ -208,7 +219,7 @@ mod tests {
                 let ports = (random.below(4) > 0).then(|| (random.below(3) as u16, random.below(3) as u16));
                 let protocol = [6, 17, 1][random.below(3) as usize];
                 let flow = PacketFlow { source, destination, protocol, ports };
-                index.find(&flow, &mut found);
+                let found = index.find(&flow, &mut found);
                 let expected: Vec<u64> =
                     (0..).zip(&filters).filter(|(_, it)| it.matches(&flow)).map(|(at, _)| at).collect();
                 assert_eq!(found, expected, "{flow:?} in {filters:?}");

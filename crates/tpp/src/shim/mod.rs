@@ -159,7 +159,7 @@ pub struct Shim {
     index: FilterIndex,
     expected: Vec<ExpectedProgram>,
     expected_index: FilterIndex,
-    /// Ranks that were found for a packet; kept to reuse its memory.
+    /// Ranks that were found for a packet in several tables; kept to reuse its memory.
     found: Vec<u64>,
     counts: ReceiptCounts,
 }
@@ -240,8 +240,7 @@ impl Shim {
             return;
         }
         let Some((ethertype, start, flow)) = untouched(frame) else { return };
-        self.index.find(&flow, &mut self.found);
-        for rank in &self.found {
+        for rank in self.index.find(&flow, &mut self.found) {
             let entry = &mut self.filters[*rank as u32 as usize];
             entry.counts.matched += 1;
             if entry.one_in > 1 && below(entry.one_in) != 0 {
@@ -310,12 +309,9 @@ impl Shim {
         flow: Option<PacketFlow>,
         collect: &mut impl FnMut(CollectedProgram),
     ) {
-        self.found.clear();
-        if let Some(flow) = flow {
-            self.expected_index.find(&flow, &mut self.found);
-        }
+        let expected = flow.map_or(&[][..], |flow| self.expected_index.find(&flow, &mut self.found));
         for bytes in found {
-            if self.found.iter().any(|number| self.expected[*number as usize].is(&bytes)) {
+            if expected.iter().any(|number| self.expected[*number as usize].is(&bytes)) {
                 self.counts.collected += 1;
                 collect(CollectedProgram { flow, bytes });
             } else {
@@ -330,8 +326,8 @@ impl Shim {
         let Some(flow) = PacketFlow::parse(ethertype, &frame[start..]).filter(|flow| !flow.is_program()) else {
             return;
         };
-        self.index.find(&flow.reverse(), &mut self.found);
-        let longest = self.found.iter().map(|rank| self.filters[*rank as u32 as usize].len()).max();
+        let found = self.index.find(&flow.reverse(), &mut self.found);
+        let longest = found.iter().map(|rank| self.filters[*rank as u32 as usize].len()).max();
         if let Some(longest) = longest {
             let room = self.mtu.saturating_sub(longest + start - ethernet::HEADER_LEN);
             segment_size::lower(ethertype, &mut frame[start..], room);

@@ -53,6 +53,24 @@ fn programs_of_the_paper_assemble() {
 }
 
 #[test]
+fn a_value_is_cut_unless_its_own_high_half_is_read() {
+    let said = rendered("LOAD [Link:TX-Bytes], [Packet:0]\nPUSH [Link:RX-Bytes]\nPUSH [Link:TX-Bytes.High]\n").1;
+    assert!(said.contains("`Link:RX-Bytes` has 64 bits, and a word keeps the low 32"), "{said}");
+    assert_eq!(said.matches("cut-value").count(), 1, "{said}");
+}
+
+/// The work for a text grows linearly with it; with the square of its instructions, this test would be slow.
+#[test]
+fn a_text_of_a_mebibyte_has_its_mistakes_collected() {
+    let fill = |line: &str| line.repeat((1 << 20) / line.len());
+    let (program, said) = rendered(&fill("PUSH [Link:TX-Bytes]\n"));
+    assert!(program.is_none() && said.contains("a program has at most 5 instructions"), "{said}");
+    assert!(said.contains("test.tpp:6:1") && said.ends_with("more\n"), "{said}");
+    let (program, said) = rendered(&fill("PUSH [Queue:Occupancy]\n"));
+    assert!(program.is_none() && said.contains("unknown-name") && said.ends_with("more\n"), "{said}");
+}
+
+#[test]
 fn a_conditional_store_of_a_value_that_the_register_never_has_is_refused() {
     let register = |name: &str, width| RegisterShape { name: name.to_owned(), width, size: 2 };
     let map = MemoryMap::with_program([register("ports", 9), register("words", 32), register("nothing", 0)], []);

@@ -26,6 +26,9 @@ use crate::{privileges, signals};
 const INTERFACE: &str = "eth0";
 const DEVICE: &str = "tpp0";
 
+/// Age at which the report of a shim no longer counts, in seconds. Shims report twice a second.
+const OLD_S: f64 = 2.0;
+
 /// Reads the files that the shims of a topology name, and reports what is wrong with them.
 pub fn check(topology: &Topology, folder: &Path, map: &MemoryMap, output: &Output, diagnostics: &mut Diagnostics) {
     let mut checked: Vec<&HostShim> = Vec::new();
@@ -110,6 +113,22 @@ pub fn describe(topology: &Topology) -> Option<String> {
     (!shims.is_empty()).then(|| format!("{what}; {inserting} insert programs: triplane tpp top"))
 }
 
+/// Whether the counts of a shim are missing or old.
+pub fn is_silent(shim: &Value) -> bool {
+    shim["failed"] == true || shim["age_s"].as_f64().is_none_or(|age| age > OLD_S)
+}
+
+/// Returns the reason why a shim is silent, or why its last process ended.
+pub fn silence(shim: &Value) -> Option<String> {
+    let why = shim["why"].as_str().map(str::to_owned);
+    let without = || match shim["age_s"].as_f64() {
+        _ if !is_silent(shim) => None,
+        None => Some("it has not reported yet".to_owned()),
+        Some(age) => Some(format!("its last report is {age:.0} s old")),
+    };
+    why.or_else(without)
+}
+
 /// Formats the shims of a live network.
 pub fn status(shims: &[Value]) -> String {
     if shims.is_empty() {
@@ -118,15 +137,17 @@ pub fn status(shims: &[Value]) -> String {
     let mut rows = vec![["shim of", "", "process", "inserted", "collected", ""].map(str::to_owned)];
     for shim in shims {
         let (report, restarts) = (&shim["report"], shim["restarts"].as_u64().unwrap_or(0));
+        let is_up = shim["failed"] != true && shim["suspended"] != true;
+        let state = if is_up && is_silent(shim) { "silent" } else { process_state(shim) };
         let number = |value: &Value| value.as_u64().map_or_else(String::new, grouped);
         let mut notes = Vec::new();
         if restarts > 0 {
             notes.push(format!("started again {}", counted(restarts as usize, "time", "times")));
         }
-        notes.extend(shim["why"].as_str().map(str::to_owned));
+        notes.extend(silence(shim));
         rows.push([
             shim["host"].as_str().unwrap_or_default().to_owned(),
-            process_state(shim).to_owned(),
+            state.to_owned(),
             shim["pid"].as_u64().map_or_else(String::new, |pid| pid.to_string()),
             number(&report["inserted"]),
             number(&report["collected"]),
@@ -134,4 +155,32 @@ pub fn status(shims: &[Value]) -> String {
         ]);
     }
     aligned(&rows, &[2, 3, 4])
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_shim_counts_as_up_only_while_it_reports() {
+        let shim = |age_s: Value, why: Value, is_suspended: bool| {
+            json!({
+                "host": "h1", "failed": false, "suspended": is_suspended, "why": why, "pid": 7, "restarts": 0,
+                "age_s": age_s, "report": { "inserted": 1_000, "collected": 2 },
+            })
+        };
+        let lines = |shim: Value| status(&[shim]).lines().nth(1).map(|line| line.trim_end().to_owned());
+        let line = |text: &str| Some(text.to_owned());
+        assert_eq!(lines(shim(json!(0.4), Value::Null, false)), line("h1       up        7     1,000          2"));
+        let expected = "h1       silent        7     1,000          2  its last report is 9 s old";
+        assert_eq!(lines(shim(json!(9.2), Value::Null, false)), line(expected));
+        let expected = "h1       silent        7     1,000          2  it has not reported yet";
+        assert_eq!(lines(shim(Value::Null, Value::Null, false)), line(expected));
+        let expected = "h1       silent        7     1,000          2  its report exceeds 256 KiB";
+        assert_eq!(lines(shim(json!(9.2), json!("its report exceeds 256 KiB"), false)), line(expected));
+        let expected = "h1       suspended        7     1,000          2  its last report is 9 s old";
+        assert_eq!(lines(shim(json!(9.2), Value::Null, true)), line(expected));
+    }
 }

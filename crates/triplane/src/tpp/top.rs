@@ -9,14 +9,16 @@ use lab_live::{RunDirectory, client};
 use serde_json::{Value, json};
 
 use super::args::TopArgs;
+use crate::lab::shims;
 use crate::output::{Failure, Output, aligned, counted, grouped, three_digits};
 use crate::signals;
 
-/// Age at which the report of a shim no longer counts, in seconds. Shims report twice a second.
-const OLD_S: f64 = 2.0;
-
 /// Clears a terminal, and moves the cursor to its first line.
 const CLEAR: &str = "\x1b[H\x1b[2J";
+
+/// Lets a terminal cut lines that are too long for it, or wrap them (DECAWM).
+const CUT: &str = "\x1b[?7l";
+const WRAP: &str = "\x1b[?7h";
 
 /// Shows tables until Ctrl-C.
 pub fn run(args: &TopArgs, output: &Output) -> Result<(), Failure> {
@@ -34,7 +36,7 @@ pub fn run(args: &TopArgs, output: &Output) -> Result<(), Failure> {
         if args.json {
             return output.print(&format!("{}\n", top.json()));
         }
-        let text = top.text(&lab.name);
+        let text = top.text(&lab.name, clears);
         output.print(&if clears { format!("{CLEAR}{text}") } else { format!("{text}\n") })
     })
 }
@@ -80,8 +82,8 @@ impl Top {
         for shim in shims {
             let (host, report) = (text(&shim["host"]), &shim["report"]);
             top.too_long += number(&report["too_long"]);
-            if shim["failed"] == true || shim["age_s"].as_f64().is_none_or(|age| age > OLD_S) {
-                let why = shim["why"].as_str().unwrap_or("it does not report");
+            if shims::is_silent(shim) {
+                let why = shims::silence(shim).unwrap_or_default();
                 top.silent.push(format!("{host}: {why}"));
                 continue;
             }
@@ -119,7 +121,8 @@ impl Top {
         (name.clone(), end.cloned().unwrap_or_default())
     }
 
-    fn text(&self, lab: &str) -> String {
+    /// Formats the table and the notes. On a terminal that is narrow, lines of the table are cut, and notes wrapped.
+    fn text(&self, lab: &str, is_terminal: bool) -> String {
         let mut rows = vec![["switch", "port", "to", "programs/s", "", "mean", "max"].map(str::to_owned)];
         for ((switch, port), sums) in &self.ports {
             let (name, to) = self.names_of(*switch, *port);
@@ -147,7 +150,8 @@ impl Top {
         let rate = grouped(self.programs_per_s.round() as u64);
         let mut text = format!("lab {lab}: {}, {rate} programs/s\n", counted(self.shims, "shim", "shims"));
         if rows.len() > 1 {
-            text += &format!("\n{}", aligned(&rows, &[1, 3, 5, 6]));
+            let table = aligned(&rows, &[1, 3, 5, 6]);
+            text += &if is_terminal { format!("\n{CUT}{table}{WRAP}") } else { format!("\n{table}") };
         }
         let mut notes = self.silent.iter().map(|shim| format!("shim of {shim}\n")).collect::<String>();
         if self.unplaced > 0 {
@@ -217,7 +221,7 @@ mod tests {
     use super::*;
 
     /// Returns the state of a lab with two switches and two shims. The second one has this age.
-    fn status(age_s: f64) -> Value {
+    fn status(age_s: Value) -> Value {
         let word = |count: u64, sum: u64, max: u64| json!({ "name": "Queue", "count": count, "sum": sum, "max": max });
         let period = |programs: u64, words: [Value; 2]| {
             let ports = [(1, 2), (2, 1)].iter().zip(words).map(|((switch, port), word)| {
@@ -225,7 +229,7 @@ mod tests {
             });
             json!({ "length_s": 0.5, "programs": programs, "unplaced": 1, "ports": ports.collect::<Vec<_>>() })
         };
-        let shim = |host: &str, age_s: f64, period: Value| {
+        let shim = |host: &str, age_s: Value, period: Value| {
             let report = json!({ "too_long": 3, "period": period });
             json!({ "host": host, "failed": false, "why": null, "age_s": age_s, "report": report })
         };
@@ -235,7 +239,7 @@ mod tests {
                 { "name": "right", "ports": [{ "port": 1, "to": "h2" }] },
             ],
             "shims": [
-                shim("h1", 0.1, period(100, [word(100, 600, 20), word(0, 0, 0)])),
+                shim("h1", json!(0.1), period(100, [word(100, 600, 20), word(0, 0, 0)])),
                 shim("h2", age_s, period(50, [word(50, 900, 30), word(0, 0, 0)])),
             ],
         })
@@ -243,7 +247,7 @@ mod tests {
 
     #[test]
     fn the_reports_of_all_hosts_are_added_up() {
-        let top = Top::of(&status(0.2)).expect("there are shims");
+        let top = Top::of(&status(json!(0.2))).expect("there are shims");
         let json = top.json();
         let queue = json!([{ "name": "Queue", "mean": 10.0, "max": 30 }]);
         assert_eq!((&json["programs_per_s"], &json["unplaced"]), (&json!(300.0), &json!(2)));
@@ -260,14 +264,39 @@ mod tests {
             2 programs do not identify a switch: add PUSH [Switch:ID] to them, and set tpp = \"read\" below \
             [defaults]\n\
             6 packets had no room for a program\n";
-        assert_eq!(top.text("l"), expected);
+        assert_eq!(top.text("l", false), expected);
+    }
+
+    #[test]
+    fn a_terminal_cuts_lines_of_the_table_only() {
+        let top = Top::of(&status(Value::Null)).expect("there are shims");
+        let text = top.text("l", true);
+        let (head, rest) = text.split_once(CUT).expect("it cuts the table");
+        let (table, notes) = rest.split_once(WRAP).expect("it wraps notes");
+        assert_eq!((head, table.lines().count()), ("lab l: 2 shims, 200 programs/s\n\n", 3));
+        assert!(table.starts_with("switch  port") && notes.starts_with("\nshim of h2: "), "{text}");
+        assert_eq!(format!("{head}{table}{notes}"), top.text("l", false));
+    }
+
+    #[test]
+    fn means_have_separated_thousands_as_maxima_have() {
+        let sum = json!({ "name": "Link", "count": 2, "sum": 20_000, "max": 12_345 });
+        let port = json!({ "switch": 1, "port": 2, "programs": 2, "words": [sum] });
+        let period = json!({ "length_s": 0.5, "programs": 2, "unplaced": 0, "ports": [port] });
+        let shim = json!({ "host": "h1", "failed": false, "age_s": 0.0, "report": { "period": period } });
+        let text = Top::of(&json!({ "shims": [shim] })).expect("there are shims").text("l", false);
+        assert!(text.contains("Link  10,000  12,345"), "{text}");
     }
 
     #[test]
     fn a_shim_that_does_not_report_is_named_and_not_counted() {
-        let json = Top::of(&status(2.5)).expect("there are shims").json();
-        assert_eq!((&json["programs_per_s"], &json["silent"]), (&json!(200.0), &json!(["h2: it does not report"])));
-        assert_eq!(json["ports"][0]["words"][0]["max"], 20);
+        for (age_s, why) in
+            [(json!(2.5), "h2: its last report is 2 s old"), (Value::Null, "h2: it has not reported yet")]
+        {
+            let json = Top::of(&status(age_s)).expect("there are shims").json();
+            assert_eq!((&json["programs_per_s"], &json["silent"]), (&json!(200.0), &json!([why])));
+            assert_eq!(json["ports"][0]["words"][0]["max"], 20);
+        }
         assert!(Top::of(&json!({ "switches": [] })).is_none());
     }
 }
