@@ -2,7 +2,7 @@
 
 use engine::{EntryError, RowState};
 use switch::{PortId, SwitchControl, Time};
-use v1model::Executor;
+use v1model::{Executor, PathReason};
 
 use crate::rig::{Rig, RigSettings, entry, plain_switch, table};
 
@@ -241,6 +241,23 @@ fn a_packet_that_waits_is_counted_on_one_path() {
         let copied: Vec<_> = counts.iter().map(|count| (count.path.name(), count.packets)).collect();
         assert_eq!(copied, [("copied", 40)], "each packet waited when it came");
     }
+}
+
+#[test]
+fn packets_run_in_place_again_after_some_waited_behind_a_queue() {
+    let mut rig = Rig::new(RigSettings { executor: Executor::Jit, in_place: true, ..RigSettings::default() });
+    rig.write("one", 7, &[70]);
+    rig.run_ms(50);
+    // While a queue has a rate, packets whose answers come run one by one.
+    rig.switch.set_port_rate(PortId(2), Some(1000));
+    rig.send(0, 7);
+    rig.run_ms(5);
+    rig.switch.set_port_rate(PortId(2), None);
+    rig.send(1, 7);
+    rig.run_ms(5);
+    assert_eq!(rig.take_left().len(), 2);
+    let counts = rig.switch.into_inner().path_counts();
+    assert_eq!(counts.iter().find(|count| count.reason == Some(PathReason::Interpreted)), None);
 }
 
 #[test]

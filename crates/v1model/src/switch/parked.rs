@@ -14,6 +14,7 @@ use super::packet::{Leaving, Work};
 use super::state::Machine;
 use super::tally::BatchTally;
 use super::together::FrameGroup;
+use super::waiting;
 
 /// Bytes before a frame that waits: as many as programs usually add.
 const HEADROOM: usize = 128;
@@ -232,11 +233,14 @@ impl Switch {
         if self.rows.as_ref().is_none_or(|rows| rows.parked.resumed.is_empty()) {
             return;
         }
-        let may_run = self.config.max_work >= 2 && self.queues.are_all_open();
-        let (Some(machine), Some(mut lent), true) = (self.machine.clone(), self.in_place.take(), may_run) else {
+        let requests_wait = self.machine.as_ref().is_some_and(|machine| machine.requests_wait);
+        let least_work = if requests_wait { waiting::MIN_WORK } else { 2 };
+        if self.config.max_work < least_work || !self.queues.are_all_open() {
             // The caller runs them one by one.
             return;
-        };
+        }
+        let Some(machine) = self.machine.clone() else { return };
+        let Some(mut lent) = self.in_place.take() else { return };
         loop {
             if let Some(rows) = &mut self.rows {
                 rows.parked.take_group();
