@@ -20,6 +20,9 @@ const RETH_LEN: usize = 16;
 const HEADERS: u32 =
     (ethernet::HEADER_LEN + ipv4::HEADER_LEN + udp::HEADER_LEN + roce::BTH_LEN + AETH_LEN + roce::ICRC_LEN) as u32;
 
+/// Interval in nanoseconds at which traffic of others is metered at least: that of the burst.
+const SAMPLE_NS: u64 = 1_000_000;
+
 /// Minimum burst in bytes: some 50 answers.
 const MIN_BURST: u64 = 1 << 14;
 
@@ -38,6 +41,8 @@ pub(crate) struct ReadMeters {
     meters: BTreeMap<PortId, PortMeters>,
     /// The meters as they were when they were saved.
     saved: Vec<(PortId, PortMeters)>,
+    /// Time at which traffic of others is metered next, if packets come; `None` if there are no meters.
+    sample_at: Option<Time>,
 }
 
 /// The meters of a port, for frames that are received and sent by it. READs are metered in both when they are
@@ -74,14 +79,29 @@ impl ReadMeters {
     /// Creates the meters for a rate in bits per second.
     pub fn new(bits_per_second: Option<u64>, mtu: Mtu) -> ReadMeters {
         let rate = bits_per_second.map(|bits| bits.div_ceil(8));
-        ReadMeters { rate, mtu, now: Time::ZERO, ports: BTreeMap::new(), meters: BTreeMap::new(), saved: Vec::new() }
+        ReadMeters {
+            rate,
+            mtu,
+            now: Time::ZERO,
+            ports: BTreeMap::new(),
+            meters: BTreeMap::new(),
+            saved: Vec::new(),
+            sample_at: None,
+        }
     }
 
     /// Sets the time of the READs that follow, and meters the traffic of others until then. `passed` returns the bytes
     /// that a port has received and sent since it exists.
     pub fn advance(&mut self, now: Time, passed: impl Fn(PortId) -> [u64; 2]) {
         self.now = now;
+        self.sample_at = (!self.meters.is_empty()).then(|| now.after_ns(SAMPLE_NS));
         self.meters.iter_mut().for_each(|(port, meters)| meters.meter_others(passed(*port), now));
+    }
+
+    /// Whether it is time to meter the traffic of others: over a longer time, a burst would disappear in its mean.
+    #[inline]
+    pub fn is_sample_due(&self, now: Time) -> bool {
+        self.sample_at.is_some_and(|at| now >= at)
     }
 
     /// Counts a frame of a server that was received, which is no traffic of others.

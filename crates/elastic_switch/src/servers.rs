@@ -67,6 +67,12 @@ impl ServerSessions {
         &mut self.meters
     }
 
+    /// Whether it is time to meter the traffic of others.
+    #[inline]
+    pub fn is_sample_due(&self, now: Time) -> bool {
+        self.meters.is_sample_due(now)
+    }
+
     /// Begins a session with a connection for each table, which needs this many bytes of the server's memory.
     pub fn begin(&mut self, id: ServerId, port: PortId, config: MemorySessionConfig, sizes: &[u64]) {
         self.meters.add(id, port);
@@ -140,6 +146,7 @@ impl ServerSessions {
         let of_port = |of_server: &&mut ServerSession| of_server.port == port && of_server.is_port_up;
         for of_server in self.sessions.values_mut().filter(of_port) {
             if of_server.session.on_frame(now, frame) == Receipt::Ours {
+                self.meters.count_received(port, frame.len());
                 break;
             }
         }

@@ -252,7 +252,6 @@ impl<S: RowSwitch> ElasticSwitch<S> {
         let is_taken = self.servers.take(now, port, frame);
         if is_taken {
             self.inner.count_received(port, frame.len());
-            self.servers.meters().count_received(port, frame.len());
         }
         is_taken
     }
@@ -260,7 +259,7 @@ impl<S: RowSwitch> ElasticSwitch<S> {
     /// Begins a step.
     #[inline]
     pub(crate) fn begin_step(&mut self, now: Time, output: &mut Vec<Frame>) {
-        if now >= self.quiet_until || self.inner.objects().has_ledger_changes() {
+        if now >= self.quiet_until || self.servers.is_sample_due(now) || self.inner.objects().has_ledger_changes() {
             self.advance(now, output);
         }
     }

@@ -84,6 +84,20 @@ impl<'a> Interface<'a> {
         Ok(connected && self.flags()? & libc::IFF_RUNNING as c_short != 0)
     }
 
+    /// Whether the interface is up and has carrier. One that is dormant has: its peer may send what ends that.
+    pub(crate) fn has_carrier(&self) -> io::Result<bool> {
+        let flags = self.flags()?;
+        let needed = match self.ethtool(ETHTOOL_GLINK, 0) {
+            Ok(0) => return Ok(false),
+            Ok(_) => libc::IFF_UP as c_short,
+            Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => {
+                (libc::IFF_UP | libc::IFF_RUNNING) as c_short
+            }
+            Err(error) => return Err(error),
+        };
+        Ok(flags & needed == needed)
+    }
+
     pub(crate) fn bring_up(&self) -> io::Result<()> {
         let mut request = zeroed_ifreq();
         request.ifr_ifru.ifru_flags = self.flags()? | libc::IFF_UP as c_short;
@@ -163,10 +177,19 @@ pub fn payload_len(frame: &[u8]) -> usize {
 
 /// Whether an interface with this index exists in the socket's namespace.
 pub(crate) fn exists(socket: BorrowedFd<'_>, index: c_int) -> bool {
+    name_of(socket, index).is_ok()
+}
+
+/// Returns the name of the interface with this index in the socket's namespace.
+pub(crate) fn name_of(socket: BorrowedFd<'_>, index: c_int) -> io::Result<String> {
     let mut request = zeroed_ifreq();
     request.ifr_ifru.ifru_ifindex = index;
     // SAFETY: SIOCGIFNAME takes a pointer to an `ifreq`, and `request` is one that lives through the call.
-    unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFNAME, &raw mut request) >= 0 }
+    if unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFNAME, &raw mut request) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let name = request.ifr_name.iter().take_while(|byte| **byte != 0);
+    Ok(name.map(|byte| char::from(byte.cast_unsigned())).collect())
 }
 
 /// Returns a zeroed request.

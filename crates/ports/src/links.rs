@@ -6,34 +6,31 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 
-use crate::interface::Interface;
+use crate::interface::{self, Interface};
 use crate::namespace::netlink::{LinkSocket, LinksChanged};
 use crate::socket::get_option;
 
-/// The link of an interface. It stays that of the interface under its name in the namespace in which a port opened it.
+/// The link of an interface, which may be renamed. It has none once it has left the namespace in which a port opened
+/// it.
 #[derive(Clone, Debug)]
 pub struct Link {
     /// A socket in the interface's namespace.
     socket: Arc<OwnedFd>,
-    name: String,
-    index: u32,
+    index: c_int,
 }
 
 impl Link {
-    /// Returns the link of the interface that has this name and this index in the socket's namespace.
-    pub(crate) fn new(socket: &Arc<OwnedFd>, name: &str, index: c_int) -> Link {
-        Link { socket: Arc::clone(socket), name: name.to_owned(), index: index.cast_unsigned() }
+    /// Returns the link of the interface with this index in the socket's namespace.
+    pub(crate) fn new(socket: &Arc<OwnedFd>, index: c_int) -> Link {
+        Link { socket: Arc::clone(socket), index }
     }
 
-    /// Returns the name of the interface.
-    pub fn interface(&self) -> &str {
-        &self.name
-    }
-
-    /// Whether the interface is up and has carrier. It costs two system calls. An interface that cannot tell has a
+    /// Whether the interface is there, is up and has carrier. It costs three system calls. One that cannot tell has a
     /// link.
     pub fn is_up(&self) -> bool {
-        Interface::new(self.socket.as_fd(), &self.name).has_link().unwrap_or(true)
+        let name = interface::name_of(self.socket.as_fd(), self.index);
+        let has_carrier = name.and_then(|name| Interface::new(self.socket.as_fd(), &name).has_carrier());
+        has_carrier.unwrap_or_else(|error| !matches!(error.raw_os_error(), Some(libc::ENODEV | libc::ENXIO)))
     }
 }
 
@@ -54,14 +51,19 @@ pub struct LinkWatcher {
 pub struct ChangedLinks(LinksChanged);
 
 impl LinkWatcher {
-    /// Opens a watcher for the interfaces of the calling thread's namespace.
+    /// Opens a watcher for the interfaces of the calling thread's namespace; `None` if this process may open no netlink
+    /// sockets.
     ///
     /// # Errors
     /// If the process can open no more descriptors.
-    pub fn open() -> io::Result<LinkWatcher> {
-        let socket = LinkSocket::open()?;
+    pub fn open() -> io::Result<Option<LinkWatcher>> {
+        let socket = match LinkSocket::open() {
+            Err(error) if matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE)) => return Err(error),
+            Err(_) => return Ok(None),
+            Ok(socket) => socket,
+        };
         let namespace = namespace_of(socket.as_owned());
-        Ok(LinkWatcher { socket, namespace })
+        Ok(Some(LinkWatcher { socket, namespace }))
     }
 
     /// Returns the descriptor that is readable when a link may have changed.
@@ -89,7 +91,7 @@ impl ChangedLinks {
     /// Whether this link may have changed.
     pub fn contains(&self, link: &Link) -> bool {
         match &self.0 {
-            LinksChanged::These(indices) => indices.contains(&link.index),
+            LinksChanged::These(indices) => indices.contains(&link.index.cast_unsigned()),
             LinksChanged::Any => true,
         }
     }

@@ -160,6 +160,7 @@ impl<S: PacketSwitch> WorkerPool<S> {
                 owner.step(clock.now(), &mut Vec::new());
                 poll_hooks(owner, hooks, &controls, gate, &clock);
                 for id in std::mem::take(&mut lock(&self.losses).unapplied) {
+                    owner.forget_link(id);
                     owner.switch_mut().set_port_up(id, false);
                 }
                 owner.follow_links();

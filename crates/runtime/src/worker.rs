@@ -27,8 +27,13 @@ const BATCH_FRAMES: usize = 32;
 /// Interval at which an idle worker checks that the devices of its ports still exist, in nanoseconds.
 const DEVICE_CHECK_NS: u64 = 100_000_000;
 
-/// Number of polls after which a worker that does not sleep looks for changes of links, which is a system call.
+/// Number of polls, or batches in them, after which a worker that does not sleep looks for changes of links, which is a
+/// system call.
 const POLLS_BETWEEN_LINKS: u32 = 64;
+
+/// Minimum interval between two queries for the links of ports that are down and receive frames, in nanoseconds: a
+/// query waits for the kernel's lock for the configuration of all interfaces.
+const RECHECK_NS: u64 = 1_000_000;
 
 /// A frame of the batch that the switch processes; `None` once a port has it.
 struct BatchFrame(Option<Frame>);
@@ -66,6 +71,8 @@ pub struct Worker<S> {
     links: Option<PortLinks>,
     /// Polls since the last look for changes of links.
     polls: u32,
+    /// Time at which the link of a port that is down was last asked for because frames came.
+    rechecked: Option<Time>,
 }
 
 impl<S: PacketSwitch> Worker<S> {
@@ -83,6 +90,7 @@ impl<S: PacketSwitch> Worker<S> {
             devices_checked: Time::ZERO,
             links: None,
             polls: 0,
+            rechecked: None,
         }
     }
 
@@ -101,15 +109,20 @@ impl<S: PacketSwitch> Worker<S> {
     /// # Errors
     /// If the process can open no more descriptors.
     pub fn watch_links(&mut self, on_change: LinkCallback) -> io::Result<()> {
-        self.links = Some(PortLinks::watch(&self.ports, &mut self.switch, on_change)?);
+        self.links = PortLinks::watch(&self.ports, &mut self.switch, on_change)?;
         Ok(())
     }
 
-    /// Takes ports up and down whose links have changed.
-    pub fn follow_links(&mut self) {
+    /// Takes ports up and down whose links have changed. Returns whether there was news.
+    pub fn follow_links(&mut self) -> bool {
         self.polls = 0;
+        self.links.as_mut().is_some_and(|links| links.follow(&self.ports, &mut self.switch))
+    }
+
+    /// Stops watching the link of a port that can be used no longer.
+    pub fn forget_link(&mut self, id: PortId) {
         if let Some(links) = &mut self.links {
-            links.follow(&self.ports, &mut self.switch);
+            links.forget(id, &self.ports);
         }
     }
 
@@ -162,11 +175,12 @@ impl<S: PacketSwitch> Worker<S> {
 
     /// Receives a batch from every port, processes it and transmits the result. Returns the number of received frames.
     pub fn poll(&mut self, clock: &Clock) -> usize {
-        self.polls += 1;
+        let count: usize = (0..self.ports.as_slice().len()).map(|index| self.poll_port(index, clock)).sum();
+        // Polls of many busy ports take longer.
+        self.polls += 1 + (count / BATCH_FRAMES) as u32;
         if self.polls >= POLLS_BETWEEN_LINKS {
             self.follow_links();
         }
-        let count = (0..self.ports.as_slice().len()).map(|index| self.poll_port(index, clock)).sum();
         if count == 0
             && let Some(event) = self.switch.next_event()
         {
@@ -193,7 +207,7 @@ impl<S: PacketSwitch> Worker<S> {
             return 0;
         }
         if !self.switch.ports().is_up(id) {
-            self.recheck_link(index);
+            self.recheck_link(index, clock.now());
         }
         self.batch.extend(self.received.drain(..).map(|frame| BatchFrame(Some(frame))));
         self.switch.step_in_place(clock.now(), id, &mut self.batch, &mut self.egress);
@@ -203,7 +217,11 @@ impl<S: PacketSwitch> Worker<S> {
 
     /// Takes a port up at which frames arrive, if it has a link: they were faster than the message that it has one.
     #[cold]
-    fn recheck_link(&mut self, index: usize) {
+    fn recheck_link(&mut self, index: usize, now: Time) {
+        if self.rechecked.is_some_and(|before| now.since_ns(before) < RECHECK_NS) {
+            return;
+        }
+        self.rechecked = Some(now);
         let port = &self.ports.as_slice()[index];
         match &mut self.links {
             Some(links) => links.recheck(index, &self.ports, &mut self.switch),
@@ -293,7 +311,10 @@ impl<S: PacketSwitch> Worker<S> {
     /// Sleeps until a port or one of `more` is readable, the switch's next event is due, or `longest` has passed.
     pub fn wait(&mut self, now: Time, longest: Duration, more: &[RawFd]) {
         self.check_devices(now);
-        self.follow_links();
+        if self.follow_links() {
+            // The owner of workers publishes it first.
+            return;
+        }
         let due = self.switch.next_event().map(|event| Duration::from_nanos(event.since_ns(now)));
         let timeout = due.map_or(longest, |due| due.min(longest));
         let links = self.links.as_ref().and_then(PortLinks::fd);

@@ -1,10 +1,12 @@
-// Four network functions for IPv6, each with one table that may lie in the memory of servers. The including file defines
+// Four network functions for IPv6, each with one table that may lie in the memory of servers. The including file
+// defines
 //
 //   NAT, FIREWALL, BALANCER or VPN_GATEWAY   the function
 //   ENTRIES                                  the maximum number of entries
 //   TABLE_ANNOTATION                         `@elastic` with its settings, or nothing
 //
-// Packets that have an entry leave by port 2. With OTHERS_TO, all that arrive at port 3 leave by the port of this number.
+// Packets that have an entry leave by port 2. With OTHERS_TO, all that arrive at port 3 leave by the port of that
+// number.
 
 #include <core.p4>
 #include <v1model.p4>

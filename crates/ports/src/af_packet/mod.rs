@@ -203,9 +203,16 @@ impl AfPacketPort {
         self.ring.release(slot);
     }
 
-    fn from_parts(link: Link, index: c_int, mtu: usize, receiver: OwnedFd, ring: Ring, transmit: Transmit) -> Self {
+    fn from_parts(
+        name: &str,
+        (index, link): (c_int, Link),
+        mtu: usize,
+        receiver: OwnedFd,
+        ring: Ring,
+        transmit: Transmit,
+    ) -> Self {
         AfPacketPort {
-            name: link.interface().to_owned(),
+            name: name.to_owned(),
             index,
             mtu,
             link,

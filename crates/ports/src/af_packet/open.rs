@@ -58,8 +58,8 @@ impl AfPacketPort {
         let _ = set_option(&sender, libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, &1);
         set_queue(&sender, libc::SO_SNDBUFFORCE, libc::SO_SNDBUF, QUEUE_BYTES);
         // A socket of its own: those above hold the port's memory as long as they are open.
-        let link = Link::new(&Arc::new(socket().map_err(failed("opening a packet socket"))?), name, index);
-        Ok(AfPacketPort::from_parts(link, index, mtu, receiver, ring, Transmit::new(sender)))
+        let link = Link::new(&Arc::new(socket().map_err(failed("opening a packet socket"))?), index);
+        Ok(AfPacketPort::from_parts(name, (index, link), mtu, receiver, ring, Transmit::new(sender)))
     }
 }
 

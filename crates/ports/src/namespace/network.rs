@@ -107,6 +107,17 @@ impl Namespace {
         })
     }
 
+    /// Renames an interface, which is down.
+    ///
+    /// # Errors
+    /// Returns an error if there is no such interface, or its new name is not one that an interface can have.
+    pub fn rename(&self, interface: &str, name: &str) -> Result<(), NamespaceError> {
+        let name = text(name).map_err(self.failed(format!("renaming {interface}")))?;
+        self.change(interface, "renaming", |index| {
+            NetlinkRequest::new(libc::RTM_NEWLINK, 0, &link(index, 0, 0)).attribute(libc::IFLA_IFNAME, &name).send()
+        })
+    }
+
     /// Removes an interface, and with one end of a veth pair also the other.
     ///
     /// # Errors

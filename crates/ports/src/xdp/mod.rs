@@ -394,7 +394,7 @@ impl Port for XdpPort {
     }
 
     fn link(&self) -> Option<Link> {
-        Some(Link::new(&self.control, &self.name, self.index))
+        Some(Link::new(&self.control, self.index))
     }
 
     // The kernel does not wake a thread that waits for a socket whose interface disappears.

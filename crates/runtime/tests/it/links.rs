@@ -136,3 +136,45 @@ fn a_frame_that_is_faster_than_the_message_about_its_link_passes() {
     worker.follow_links();
     assert_eq!(*reported.lock().unwrap(), [(1, false), (1, true)]);
 }
+
+#[test]
+fn an_interface_that_is_renamed_or_removed_has_its_own_link() {
+    let Some(network) = Network::new() else { return };
+    let (mut worker, reported) = network.worker();
+    network.switch.set_down("p1").expect("the interface is there");
+    network.switch.rename("p1", "q1").expect("the interface is down");
+    follow_until(&mut worker, |worker| are_up(worker) == [false, true]);
+    network.switch.set_up("q1").expect("the interface is there");
+    follow_until(&mut worker, |worker| are_up(worker) == [true, true]);
+    network.hosts[0].set_down("eth0").expect("the interface is there");
+    follow_until(&mut worker, |worker| are_up(worker) == [false, true]);
+    network.switch.remove("q1").expect("the interface is there");
+    worker.follow_links();
+    assert_eq!(are_up(&worker), [false, true]);
+    assert_eq!(*reported.lock().unwrap(), [(1, false), (1, true), (1, false)]);
+}
+
+#[test]
+fn the_link_of_a_lost_port_is_not_followed() {
+    let Some(network) = Network::new() else { return };
+    let (mut worker, reported) = network.worker();
+    worker.forget_link(PortId(1));
+    for host in &network.hosts {
+        host.set_down("eth0").expect("the interface is there");
+    }
+    follow_until(&mut worker, |worker| are_up(worker) == [true, false]);
+    assert_eq!(*reported.lock().unwrap(), [(2, false)]);
+}
+
+#[test]
+fn news_of_a_link_reaches_a_worker_that_differs() {
+    let Some(network) = Network::new() else { return };
+    let (mut worker, _) = network.worker();
+    network.hosts[0].set_down("eth0").expect("the interface is there");
+    follow_until(&mut worker, |worker| are_up(worker) == [false, true]);
+    // As a worker of several does that receives a frame.
+    worker.switch_mut().set_port_up(PortId(1), true);
+    network.hosts[0].set_up("eth0").expect("the interface is there");
+    network.hosts[0].set_down("eth0").expect("the interface is there");
+    follow_until(&mut worker, |worker| are_up(worker) == [false, true]);
+}

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ::privileges::{KeptAccess, directory_of};
 use anyhow::{Context, anyhow};
@@ -28,8 +28,9 @@ use crate::state::{InitialProgram, State};
 use crate::store::StoreConnection;
 use crate::{control, kernel, memory, metrics, port_conflicts, privileges, progress, signals, state, summary};
 
-/// Maximum number of notes about the link of a port.
+/// Maximum number of notes about the link of a port, until it has not changed for some time.
 const MAX_LINK_NOTES: u32 = 20;
+const QUIET_LINK: Duration = Duration::from_secs(60);
 
 /// Runs a program and prints the summary.
 pub fn run(args: &RunArgs, output: &Output) -> Result<(), Failure> {
@@ -393,7 +394,7 @@ fn export_metrics<S: PacketSwitch + 'static>(
 fn run_live(config: RunConfig<Switch>, what: &str, output: &Output) -> Result<RunReport<Switch>, Failure> {
     let stop = signals::stop_on_signals()?;
     let config = announced(config, what, output);
-    Ok(v1model_runtime::run_live(config, &stop).context("cannot create a socket pair")?)
+    Ok(v1model_runtime::run_live(config, &stop).context("cannot open a socket")?)
 }
 
 /// The servers of a run. They are bound, and do not answer yet.
@@ -445,7 +446,7 @@ fn run_resilient(
     let metrics = metrics.transpose()?;
     let config = RunConfig { hooks, limit, sinks, ..RunConfig::new(switch, ports) };
     let config = announced(config, what, output);
-    let report = v1model_runtime::run_resilient(config, &stop).context("cannot create a socket pair")?;
+    let report = v1model_runtime::run_resilient(config, &stop).context("cannot open a socket")?;
     note_dropped_messages(p4runtime.as_ref(), output);
     drop((p4runtime, metrics));
     let RunReport { switch, ports, elapsed } = report;
@@ -475,7 +476,7 @@ fn run_elastic(
     hooks.push(Box::new(ServerNotices::new(output)));
     let config = RunConfig { hooks, limit, sinks, ..RunConfig::new(switch, ports) };
     let config = announced(config, "running the program, its @elastic tables in the memory of servers,", output);
-    let report = v1model_runtime::run_elastic(config, &stop).context("cannot create a socket pair")?;
+    let report = v1model_runtime::run_elastic(config, &stop).context("cannot open a socket")?;
     note_dropped_messages(p4runtime.as_ref(), output);
     drop((p4runtime, metrics));
     let RunReport { switch, ports, elapsed } = report;
@@ -524,15 +525,21 @@ fn announced<S: PacketSwitch>(config: RunConfig<S>, what: &str, output: &Output)
 
 /// Says which ports have lost their links, and which have them again. A link that comes and goes fills no terminal.
 fn link_notes(output: Output) -> LinkCallback {
-    let mut changes = BTreeMap::<PortId, u32>::new();
+    let mut changes = BTreeMap::<PortId, (u32, Instant)>::new();
     Box::new(move |id, is_up| {
-        let number = changes.entry(id).or_default();
-        *number += 1;
-        let more = if *number == MAX_LINK_NOTES { "; more changes of its link are not shown" } else { "" };
-        if *number <= MAX_LINK_NOTES {
-            let state = if is_up { "has a link again" } else { "has no link, and is down" };
-            output.note(&format!("port {id} {state}{more}"));
+        let now = Instant::now();
+        let (number, last) = changes.entry(id).or_insert((0, now));
+        if now.duration_since(std::mem::replace(last, now)) > QUIET_LINK {
+            *number = 0;
         }
+        *number += 1;
+        let more = match *number {
+            ..MAX_LINK_NOTES => "",
+            MAX_LINK_NOTES => "; more changes of its link are not shown until it is quiet for a minute",
+            _ => return,
+        };
+        let state = if is_up { "has a link again" } else { "has no link, and is down" };
+        output.note(&format!("port {id} {state}{more}"));
     })
 }
 

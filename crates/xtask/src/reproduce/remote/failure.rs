@@ -26,7 +26,7 @@ struct Variant {
     cause: Cause,
 }
 
-/// The cause of a failure.
+/// What happens to a server or its link.
 #[derive(Clone, Copy)]
 enum Cause {
     /// The words of a scenario with which a server fails and returns.
