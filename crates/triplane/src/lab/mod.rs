@@ -22,7 +22,7 @@ mod remote_tables;
 mod replication;
 mod report;
 mod series;
-pub mod shims;
+mod shims;
 mod simulate;
 mod simulated_memory;
 mod simulated_operator;

@@ -20,14 +20,12 @@ use super::network::reason;
 use super::report::process_state;
 use crate::output::{Failure, Output, aligned, counted, grouped};
 use crate::tpp::shim::{ShimReporter, ShimRules, open_relay, read_policy};
+use crate::tpp::shim_reports::{is_silent, silence};
 use crate::{privileges, signals};
 
 /// Names of the interface of every host, and of the device of its shim.
 const INTERFACE: &str = "eth0";
 const DEVICE: &str = "tpp0";
-
-/// Age at which the report of a shim no longer counts, in seconds. Shims report twice a second.
-const OLD_S: f64 = 2.0;
 
 /// Reads the files that the shims of a topology name, and reports what is wrong with them.
 pub fn check(topology: &Topology, folder: &Path, map: &MemoryMap, output: &Output, diagnostics: &mut Diagnostics) {
@@ -111,22 +109,6 @@ pub fn describe(topology: &Topology) -> Option<String> {
     let inserting = shims.iter().filter(|host| !topology.hosts[**host].shim.insert.is_empty()).count();
     let what = counted(shims.len(), "host has a shim", "hosts have shims");
     (!shims.is_empty()).then(|| format!("{what}; {inserting} insert programs: triplane tpp top"))
-}
-
-/// Whether the counts of a shim are missing or old.
-pub fn is_silent(shim: &Value) -> bool {
-    shim["failed"] == true || shim["age_s"].as_f64().is_none_or(|age| age > OLD_S)
-}
-
-/// Returns the reason why a shim is silent, or why its last process ended.
-pub fn silence(shim: &Value) -> Option<String> {
-    let why = shim["why"].as_str().map(str::to_owned);
-    let without = || match shim["age_s"].as_f64() {
-        _ if !is_silent(shim) => None,
-        None => Some("it has not reported yet".to_owned()),
-        Some(age) => Some(format!("its last report is {age:.0} s old")),
-    };
-    why.or_else(without)
 }
 
 /// Formats the shims of a live network.

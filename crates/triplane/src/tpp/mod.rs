@@ -8,6 +8,7 @@ mod path;
 mod probe;
 mod report;
 pub mod shim;
+pub mod shim_reports;
 mod top;
 
 use std::path::Path;

@@ -9,7 +9,7 @@ use lab_live::{RunDirectory, client};
 use serde_json::{Value, json};
 
 use super::args::TopArgs;
-use crate::lab::shims;
+use super::shim_reports;
 use crate::output::{Failure, Output, aligned, counted, grouped, three_digits};
 use crate::signals;
 
@@ -82,8 +82,8 @@ impl Top {
         for shim in shims {
             let (host, report) = (text(&shim["host"]), &shim["report"]);
             top.too_long += number(&report["too_long"]);
-            if shims::is_silent(shim) {
-                let why = shims::silence(shim).unwrap_or_default();
+            if shim_reports::is_silent(shim) {
+                let why = shim_reports::silence(shim).unwrap_or_default();
                 top.silent.push(format!("{host}: {why}"));
                 continue;
             }
