@@ -21,14 +21,17 @@
 
 #![forbid(unsafe_code)]
 
+mod config;
 mod entry_form;
 mod forwarded;
+mod hold_down;
 mod membership;
 mod read_rate;
 mod servers;
 mod wrapper;
 
+pub use config::{ElasticConfig, ElasticError};
 pub use entry_form::EntryForm;
 pub use membership::{MAX_SERVERS, MembershipError, ServerCounts, ServerState, bytes_per_server};
 pub use servers::{MemoryServerPort, SwitchAddress};
-pub use wrapper::{ElasticConfig, ElasticCounts, ElasticError, ElasticSwitch};
+pub use wrapper::{ElasticCounts, ElasticSwitch};

@@ -20,9 +20,10 @@ use rdma::setup::ConnectRefusal;
 use rdma::{MemorySessionConfig, RequesterCounts};
 use switch::{Frame, PortId, RowSwitch};
 
+use crate::config::ElasticConfig;
 use crate::entry_form::EntryForm;
 use crate::servers::{MemoryServerPort, ServerSessions, SwitchAddress};
-use crate::wrapper::{ElasticConfig, ElasticSwitch, RemoteTable};
+use crate::wrapper::{ElasticSwitch, RemoteTable};
 
 /// Maximum number of servers.
 pub const MAX_SERVERS: usize = 64;

@@ -9,6 +9,7 @@ use rdma::{FrameList, MemorySession, MemorySessionConfig, NumberSource, Receipt}
 use switch::{Frame, PortId, Time};
 use wire::{ethernet, ipv4, roce};
 
+use crate::hold_down::HoldDown;
 use crate::read_rate::ReadMeters;
 
 /// The addresses of a switch in the network of its memory servers. Frames to them do not reach the program.
@@ -42,8 +43,9 @@ pub struct MemoryServerPort {
 #[derive(Debug)]
 pub(crate) struct ServerSession {
     port: PortId,
-    /// Whether the port is up. Nothing is sent otherwise.
-    is_port_up: bool,
+    /// Whether frames are sent and accepted. Not so behind a port that is down, or that is held down.
+    is_in_use: bool,
+    hold_down: HoldDown,
     pub session: MemorySession,
     /// READs of tables.
     pub reads: u64,
@@ -54,12 +56,14 @@ pub(crate) struct ServerSession {
 pub(crate) struct ServerSessions {
     own: SwitchAddress,
     sessions: BTreeMap<ServerId, ServerSession>,
+    /// Whether a server behind a port that is down could not be spared.
+    is_one_unspared: bool,
     meters: ReadMeters,
 }
 
 impl ServerSessions {
     pub fn new(own: SwitchAddress, meters: ReadMeters) -> ServerSessions {
-        ServerSessions { own, sessions: BTreeMap::new(), meters }
+        ServerSessions { own, sessions: BTreeMap::new(), is_one_unspared: false, meters }
     }
 
     /// Returns the meters of the ports.
@@ -76,14 +80,14 @@ impl ServerSessions {
     /// Begins a session with a connection for each table, which needs this many bytes of the server's memory.
     pub fn begin(&mut self, id: ServerId, port: PortId, config: MemorySessionConfig, sizes: &[u64]) {
         self.meters.add(id, port);
-        self.sessions
-            .insert(id, ServerSession { port, is_port_up: true, session: MemorySession::new(config, sizes), reads: 0 });
+        let (session, hold_down) = (MemorySession::new(config, sizes), HoldDown::default());
+        self.sessions.insert(id, ServerSession { port, is_in_use: true, hold_down, session, reads: 0 });
     }
 
     /// Ends a session. Its last frames release the memory.
     pub fn end(&mut self, id: ServerId, frames: &mut Vec<Frame>) {
         self.meters.remove(id);
-        if let Some(ServerSession { port, session, is_port_up: true, .. }) = self.sessions.remove(&id) {
+        if let Some(ServerSession { port, session, is_in_use: true, .. }) = self.sessions.remove(&id) {
             frames.extend(session.end().into_iter().map(|data| Frame { port, data }));
         }
     }
@@ -103,24 +107,58 @@ impl ServerSessions {
         self.sessions.contains_key(&id)
     }
 
-    /// Gives up the connections of servers behind ports that are down. They are opened again when the port is up. If
-    /// the ports of all servers are down, none is given up: the copies would be lost, and there are no others.
-    pub fn update_ports(&mut self, is_up: impl Fn(PortId) -> bool) {
-        if !self.sessions.values().any(|of_server| is_up(of_server.port)) {
-            return;
+    /// Gives up the connections of servers behind ports that are down, and opens them again when the ports are up and
+    /// their hold-down is over, or when no other server is in use.
+    ///
+    /// `can_spare` says whether the tables have everything that a server holds on those other servers for which its
+    /// argument holds. A server that cannot be spared stays in use: its copies would be lost, and there are no others.
+    /// If its port stays down, timeouts decide. Returns whether a server was given up.
+    pub fn update_ports(
+        &mut self,
+        now: Time,
+        is_up: impl Fn(PortId) -> bool,
+        can_spare: impl Fn(ServerId, &dyn Fn(ServerId) -> bool) -> bool,
+    ) -> bool {
+        let is_reachable = |of_server: &ServerSession| of_server.is_in_use && is_up(of_server.port);
+        self.is_one_unspared = false;
+        if self.sessions.values().all(is_reachable) {
+            return false;
         }
-        for of_server in self.sessions.values_mut() {
-            let was_up = std::mem::replace(&mut of_server.is_port_up, is_up(of_server.port));
-            if was_up && !of_server.is_port_up {
-                of_server.session.close_all();
+        let reachable = self.sessions.iter().filter(|(_, of_server)| is_reachable(of_server)).map(|(id, _)| *id);
+        let reachable: Vec<ServerId> = reachable.collect();
+        let mut is_one_given_up = false;
+        for (id, of_server) in &mut self.sessions {
+            match (of_server.is_in_use, is_up(of_server.port)) {
+                (true, true) => {}
+                (true, false) => {
+                    if can_spare(*id, &|other| reachable.contains(&other)) {
+                        of_server.is_in_use = false;
+                        of_server.hold_down.lose(now);
+                        of_server.session.close_all();
+                        is_one_given_up = true;
+                    } else {
+                        self.is_one_unspared = true;
+                    }
+                }
+                (false, false) => of_server.hold_down.lose(now),
+                (false, true) => {
+                    let until = of_server.hold_down.regain(now);
+                    of_server.is_in_use = now >= until || reachable.is_empty();
+                }
             }
         }
+        is_one_given_up
     }
 
-    /// Does the due work of sessions whose ports are up.
+    /// Whether a server behind a port that is down is in use, as it could not be spared.
+    pub fn is_one_unspared(&self) -> bool {
+        self.is_one_unspared
+    }
+
+    /// Does the due work of sessions in use.
     pub fn tick(&mut self, now: Time, random: &mut dyn NumberSource) {
-        let up = self.sessions.values_mut().filter(|of_server| of_server.is_port_up);
-        up.for_each(|of_server| of_server.session.tick(now, random));
+        let in_use = self.sessions.values_mut().filter(|of_server| of_server.is_in_use);
+        in_use.for_each(|of_server| of_server.session.tick(now, random));
     }
 
     /// Returns all sessions, to change, with their numbers, and the meters of the ports.
@@ -129,10 +167,13 @@ impl ServerSessions {
         (sessions, &mut self.meters)
     }
 
-    /// Returns the time at which a session has something to do.
+    /// Returns the time at which a session has something to do, or is used again.
     pub fn next_deadline(&self) -> Option<Time> {
-        let up = self.sessions.values().filter(|of_server| of_server.is_port_up);
-        up.filter_map(|of_server| of_server.session.next_deadline()).min()
+        let of_server = |of_server: &ServerSession| match of_server.is_in_use {
+            true => of_server.session.next_deadline(),
+            false => of_server.hold_down.until(),
+        };
+        self.sessions.values().filter_map(of_server).min()
     }
 
     /// Takes a frame that arrived on a port, if it has the form of a memory server's frame to this switch. Returns
@@ -143,7 +184,7 @@ impl ServerSessions {
         if !self.is_own(frame) {
             return false;
         }
-        let of_port = |of_server: &&mut ServerSession| of_server.port == port && of_server.is_port_up;
+        let of_port = |of_server: &&mut ServerSession| of_server.port == port && of_server.is_in_use;
         for of_server in self.sessions.values_mut().filter(of_port) {
             if of_server.session.on_frame(now, frame) == Receipt::Ours {
                 self.meters.count_received(port, frame.len());
@@ -173,7 +214,7 @@ impl ServerSessions {
     /// Sends what may be sent now.
     pub fn transmit(&mut self, now: Time, frames: &mut Vec<Frame>) {
         let mut list = FrameList::default();
-        for ServerSession { port, session, .. } in self.sessions.values_mut().filter(|of_server| of_server.is_port_up) {
+        for ServerSession { port, session, .. } in self.sessions.values_mut().filter(|of_server| of_server.is_in_use) {
             session.transmit(now, &mut list);
             while let Some(data) = list.pop() {
                 frames.push(Frame { port: *port, data });

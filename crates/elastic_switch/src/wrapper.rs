@@ -2,27 +2,20 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use elastic::admission::{CacheConfig, CacheCounts, SketchConfig};
+use elastic::admission::CacheCounts;
 use elastic::cell::CellSecret;
-use elastic::lookups::{LookupCounts, LookupLimits};
-use elastic::placement::PlacementRule;
-use elastic::table::{TableCounts, TableLimits};
-use elastic::{
-    ElasticDrop, ElasticMutation, ElasticTable, EntryKey, LookupOutcome, LookupStart, MemoryToken, TableConfig,
-    TableEffect,
-};
+use elastic::lookups::LookupCounts;
+use elastic::table::TableCounts;
+use elastic::{ElasticDrop, ElasticTable, EntryKey, LookupOutcome, LookupStart, MemoryToken, TableEffect};
 use engine::{Objects, RowState, StateRow};
-use rdma::{NumberSource, RequesterConfig, SessionEvent};
+use rdma::{NumberSource, SessionEvent};
 use switch::{AwaitedRow, DropReason, Egress, Frame, FrameMut, PortId, RowSwitch, Time};
-use wire::roce::Mtu;
 
+use crate::config::{ElasticConfig, ElasticError, MAX_REPLICAS, table_config};
 use crate::entry_form::EntryForm;
 use crate::membership::{MAX_SERVERS, Membership};
 use crate::read_rate::ReadMeters;
-use crate::servers::{MemoryServerPort, ServerSessions, SwitchAddress};
-
-/// Most copies of a cell, which `elastic` supports.
-const MAX_REPLICAS: u32 = 4;
+use crate::servers::ServerSessions;
 
 /// Cells that a step visits to place changes of a table: a few hundred changes.
 const WORK_BUDGET: u32 = 1 << 12;
@@ -35,64 +28,6 @@ const SWEEP_PER_ANSWER: usize = 2;
 
 /// A time that is never reached.
 const NEVER: Time = Time::from_ns(u64::MAX);
-
-/// Settings of the wrapper.
-#[derive(Clone, Debug)]
-pub struct ElasticConfig {
-    /// Addresses of the switch.
-    pub own: SwitchAddress,
-    /// The memory servers.
-    pub servers: Vec<MemoryServerPort>,
-    /// Copies of each cell, from 1 to 4. With fewer servers there are fewer copies.
-    pub replicas: u32,
-    /// Maximum number of packets that wait for entries. Further ones are dropped and counted.
-    pub max_parked: usize,
-    /// Maximum payload of a packet of RoCEv2.
-    pub mtu: Mtu,
-    /// Time after which a request for memory is repeated, in nanoseconds.
-    pub retry_ns: u64,
-    /// Limits of READs and WRITEs.
-    pub requester: RequesterConfig,
-    /// Maximum rate of the answers to READs on each port, in bits per second, as a meter of RFC 2698 measures it.
-    /// Beyond it, READs go to other copies; if all links are at the rate, packets are dropped and counted.
-    pub read_rate: Option<u64>,
-}
-
-impl ElasticConfig {
-    /// Returns the settings for these servers: two copies of each cell.
-    pub fn new(own: SwitchAddress, servers: Vec<MemoryServerPort>) -> ElasticConfig {
-        ElasticConfig {
-            own,
-            replicas: 2,
-            servers,
-            max_parked: 4096,
-            mtu: Mtu::Mtu1024,
-            retry_ns: 10_000_000,
-            requester: RequesterConfig::default(),
-            read_rate: None,
-        }
-    }
-}
-
-/// Reason that the tables of a program cannot lie in the memory of servers.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ElasticError {
-    /// The program has no elastic table.
-    #[error("the program has no @elastic table, so there is nothing to put into the memory of servers")]
-    NoTable,
-    /// There are no servers, or too many.
-    #[error("there are {0} memory servers; there can be 1 to {MAX_SERVERS}")]
-    Servers(usize),
-    /// The number of copies.
-    #[error("there cannot be {0} copies: choose 1 to {MAX_REPLICAS}")]
-    Replicas(u32),
-    /// The prefixes that a table has take too many cells: its name, the cells, and its size.
-    #[error(
-        "the prefixes of table {0} count as {1} entries, and its size is {2}: choose more lengths in its annotation, \
-         or a larger size"
-    )]
-    Cells(String, u64, u32),
-}
 
 /// The state of a table in numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -302,7 +237,13 @@ impl<S: RowSwitch> ElasticSwitch<S> {
     /// Does everything that can be done now.
     fn advance(&mut self, now: Time, output: &mut Vec<Frame>) {
         let (ports, registry) = (self.inner.ports(), self.inner.registry());
-        self.servers.update_ports(|port| ports.is_up(port));
+        self.servers.update_ports(
+            now,
+            |port| ports.is_up(port),
+            |server, is_reachable| {
+                self.tables.iter().all(|remote| remote.table.routes().can_spare(server, is_reachable))
+            },
+        );
         self.servers.tick(now, &mut *self.random);
         self.servers.meters().advance(now, |port| ports.bytes(registry, port));
         // Connections that ended are known before anything is looked up.
@@ -324,6 +265,8 @@ impl<S: RowSwitch> ElasticSwitch<S> {
                 self.inner.count_sent(frame.port, frame.data.len());
                 self.servers.meters().count_sent(frame.port, frame.data.len());
             }
+            // A copy that is complete now may replace that of a server behind a port that is down.
+            has_acted |= self.servers.is_one_unspared() && self.update_ports(now);
             if !has_acted && !self.inner.has_waiting() {
                 let has_work = self.tables.iter().any(|remote| remote.table.has_work());
                 self.quiet_until = if has_work { Time::ZERO } else { self.servers.next_deadline().unwrap_or(NEVER) };
@@ -331,6 +274,18 @@ impl<S: RowSwitch> ElasticSwitch<S> {
             }
         }
         self.quiet_until = Time::ZERO;
+    }
+
+    /// Notes which ports to servers are up. Returns whether a server was given up.
+    fn update_ports(&mut self, now: Time) -> bool {
+        let ports = self.inner.ports();
+        self.servers.update_ports(
+            now,
+            |port| ports.is_up(port),
+            |server, is_reachable| {
+                self.tables.iter().all(|remote| remote.table.routes().can_spare(server, is_reachable))
+            },
+        )
     }
 
     /// Gives the changes of the control plane to the tables.
@@ -562,29 +517,6 @@ impl<S: RowSwitch> ElasticSwitch<S> {
 fn check_entries(form: &EntryForm, objects: &Objects) -> Result<(), ElasticError> {
     let entries = objects.entries(form.settings.table);
     form.check_cells(entries.map(|installed| form.cell_count(&installed.entry.keys)).sum())
-}
-
-fn table_config(form: &EntryForm, config: &ElasticConfig) -> TableConfig {
-    let entries = form.settings.entries;
-    let lookups = LookupLimits { lookups: config.max_parked, packets: config.max_parked };
-    TableConfig {
-        table: form.number,
-        keys: form.keys().clone(),
-        records: form.records().clone(),
-        layout: form.layout_kind(),
-        rule: PlacementRule::default(),
-        cells: form.cells(),
-        entries,
-        replicas: config.replicas,
-        // The secret is new, so there were no epochs under it.
-        first_epoch: 1,
-        sketch: SketchConfig::default(),
-        cache: CacheConfig { entries: form.settings.cache as usize, ..CacheConfig::default() },
-        // The ledger has accepted what the table gets, so nothing may be refused here. Changes that wait are no more
-        // than twice the entries, as there is one for each.
-        limits: TableLimits { lookups, changes: usize::MAX, stash: usize::MAX, ..TableLimits::default() },
-        mutation: ElasticMutation::default(),
-    }
 }
 
 fn drop_reason(reason: ElasticDrop) -> DropReason {

@@ -214,6 +214,16 @@ impl RouteMap {
         self.servers.get(&server).is_some_and(|server| server.is_up)
     }
 
+    /// Whether each home that a live copy of a server serves has another live copy on a server for which `is_reachable`
+    /// holds.
+    pub fn can_spare(&self, server: ServerId, is_reachable: &dyn Fn(ServerId) -> bool) -> bool {
+        self.ranges.iter().all(|(_, holders)| {
+            let mut holders = holders.iter().map(|id| self.copies[id].server);
+            let is_held = holders.clone().any(|holder| holder == server);
+            !is_held || holders.any(|holder| holder != server && is_reachable(holder))
+        })
+    }
+
     /// Sets the servers. New ones count as down until [`RouteMap::server_up`]; those that are left out serve until the
     /// others have taken over. A server that remains keeps the memory that it lent at first.
     ///

@@ -123,7 +123,8 @@ fn run(seed: u64) {
         rig.set_running(server, true);
         rig.set_port_up(server, true);
     }
-    rig.run_ms(2_000);
+    // Longer than a server is held down after its port flapped.
+    rig.run_ms(62_000);
     assert!(rig.switch.counts().iter().all(|counts| counts.is_settled), "seed {seed}: {:?}", rig.switch.counts());
     traffic.check(seed, &rig);
     let mut last: BTreeMap<u16, u16> = BTreeMap::new();
