@@ -370,7 +370,7 @@ impl Reader<'_> {
     }
 
     /// `key = true` or `key = false`.
-    fn boolean(&mut self, table: &DeTable<'_>, key: &str) -> Option<bool> {
+    pub(crate) fn boolean(&mut self, table: &DeTable<'_>, key: &str) -> Option<bool> {
         let (value, span) = self.get(table, key)?;
         if value.as_bool().is_none() {
             self.wrong(span, format!("`{key}` must be true or false"));

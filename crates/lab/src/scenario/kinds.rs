@@ -13,7 +13,7 @@ use crate::read::document::Reader;
 use crate::sim::CongestionControl;
 use crate::sim::traffic::{Balancing, Field, Reading, SizeDistribution};
 use crate::sim::transport::Law;
-use crate::topology::{Delay, Rate};
+use crate::topology::{Delay, Rate, Topology};
 
 /// The congestion control whose senders react to ECN marks as in RFC 8257.
 const DCTCP: &str = "dctcp";
@@ -39,7 +39,14 @@ impl TrafficKind {
 }
 
 impl Reader<'_> {
-    pub(super) fn kind(&mut self, table: &DeTable<'_>, span: Span, kind: &str, kind_span: Span) -> Option<TrafficKind> {
+    pub(super) fn kind(
+        &mut self,
+        table: &DeTable<'_>,
+        span: Span,
+        kind: &str,
+        kind_span: Span,
+        topology: &Topology,
+    ) -> Option<TrafficKind> {
         Some(match kind {
             "udp" => self.udp(table, span)?,
             "tcp" => TrafficKind::Tcp {
@@ -92,6 +99,7 @@ impl Reader<'_> {
                     return None;
                 }
             },
+            "execute" => self.execution(table, span, topology)?,
             "replay" => match self.text(table, "file") {
                 Some((file, _)) => TrafficKind::Replay(file.to_owned()),
                 None => {
@@ -102,7 +110,7 @@ impl Reader<'_> {
             other => {
                 let message = format!(
                     "unknown kind of traffic `{other}`: expected udp, tcp, flows, requests, ping, rcp, hpcc, conga, \
-                     tpp, probe or replay"
+                     tpp, execute, probe or replay"
                 );
                 self.wrong(kind_span, message);
                 return None;

@@ -63,6 +63,10 @@ fn frames(traffic: &Traffic) -> u128 {
         TrafficKind::Ping { count, interval } | TrafficKind::Tpp { count, interval, .. } => {
             repeated(*count, *interval, receivers)
         }
+        TrafficKind::Execute(execution) => {
+            let requests = receivers * execution.switches.len().max(1);
+            repeated(execution.count, Delay::from_ns(execution.times.interval_ns), requests)
+        }
         TrafficKind::Probe { count, interval, .. } => repeated(*count, *interval, traffic.pairs.len()),
         _ => 0,
     }

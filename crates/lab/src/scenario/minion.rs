@@ -6,14 +6,14 @@ use std::net::Ipv4Addr;
 use diagnostics::Span;
 use switch::Time;
 use toml::de::{DeTable, DeValue};
-use tpp::MemoryMap;
+use tpp::{MemoryMap, TinyProgram};
 
 use super::results::{Results, app, stack};
 use super::run::{At, Part, Run};
 use super::{CountResult, Traffic, TrafficKind, counts};
 use crate::read::document::Reader;
 use crate::sim::traffic::{
-    ArrivedProgram, LinkCount, Measurement, ProgramCollector, ProgramLog, ProgramLogger, ProgramSender,
+    ExecutionCounts, LinkCount, Measurement, ProgramClient, ProgramCollector, ProgramLog, ProgramLogger, ProgramSender,
 };
 use crate::topology::Topology;
 
@@ -39,7 +39,7 @@ pub struct MinionResult {
     pub inserted: u64,
     /// Packets that were sent without program, because the MTU left no room.
     pub too_long: u64,
-    /// Programs that arrived.
+    /// Programs that arrived, or were executed.
     pub arrived: u64,
     /// Names of the words of a hop.
     pub words: Vec<String>,
@@ -47,6 +47,8 @@ pub struct MinionResult {
     pub packets: Vec<MinionPacket>,
     /// What passed the links, if that is counted.
     pub counts: Option<CountResult>,
+    /// The outcomes of requests, if programs were executed reliably.
+    pub requests: Option<ExecutionCounts>,
 }
 
 /// The words of one program.
@@ -92,6 +94,8 @@ impl Reader<'_> {
 pub fn result(run: &Run, topology: &Topology, traffic: &Traffic, parts: &[&Part]) -> Option<MinionResult> {
     let mut logs: Vec<&ProgramLog> = Vec::new();
     let mut result = MinionResult::default();
+    let hosts = topology.hosts.iter().enumerate();
+    let hosts: BTreeMap<_, _> = hosts.filter_map(|(at, host)| Some((host.address?.0, at))).collect();
     match (&traffic.kind, &traffic.minion) {
         (TrafficKind::Tpp { file, .. }, _) => {
             result.file.clone_from(file);
@@ -100,6 +104,23 @@ pub fn result(run: &Run, topology: &Topology, traffic: &Traffic, parts: &[&Part]
                 result.inserted += sender.measured().sent;
                 logs.push(sender.programs());
             }
+        }
+        (TrafficKind::Execute(execution), _) => {
+            result.file.clone_from(&execution.file);
+            let clients: Vec<&ProgramClient> =
+                parts.iter().filter_map(|part| app::<ProgramClient>(run, part.sender)).collect();
+            let mut sum = ExecutionCounts::default();
+            for client in clients {
+                sum.add(&client.counts);
+                result.inserted += client.counts.packets;
+                result.arrived += client.counts.executed;
+                let executed = client.executed.iter().map(|executed| {
+                    let ends = (None, executed.to.and_then(|to| hosts.get(&to).copied()));
+                    packet(executed.at, ends, &executed.program, &run.memory, &mut result.words)
+                });
+                result.packets.extend(executed);
+            }
+            result.requests = Some(sum);
         }
         (_, Some(minion)) => {
             result.file.clone_from(&minion.file);
@@ -115,13 +136,14 @@ pub fn result(run: &Run, topology: &Topology, traffic: &Traffic, parts: &[&Part]
         }
         _ => return None,
     }
-    let hosts = topology.hosts.iter().enumerate();
-    let hosts: BTreeMap<_, _> = hosts.filter_map(|(at, host)| Some((host.address?.0, at))).collect();
+    let host = |address: Option<Ipv4Addr>| hosts.get(&address?).copied();
     for log in logs {
         result.arrived += log.count;
-        result
-            .packets
-            .extend(log.kept.iter().filter_map(|arrived| packet(arrived, &hosts, &run.memory, &mut result.words)));
+        let arrived = log.kept.iter().filter_map(|arrived| {
+            let ends = (host(arrived.from), host(arrived.to));
+            Some(packet(arrived.at, ends, &arrived.program()?, &run.memory, &mut result.words))
+        });
+        result.packets.extend(arrived);
     }
     result.packets.sort_by_key(|packet| packet.at);
     Some(result)
@@ -129,13 +151,12 @@ pub fn result(run: &Run, topology: &Topology, traffic: &Traffic, parts: &[&Part]
 
 /// Returns the words of a program, and their names once.
 fn packet(
-    arrived: &ArrivedProgram,
-    hosts: &BTreeMap<Ipv4Addr, usize>,
+    at: Time,
+    (from, to): (Option<usize>, Option<usize>),
+    program: &TinyProgram,
     map: &MemoryMap,
     words: &mut Vec<String>,
-) -> Option<MinionPacket> {
-    let program = arrived.program()?;
-    let host = |address: Option<Ipv4Addr>| hosts.get(&address?).copied();
+) -> MinionPacket {
     let named = program.words_by_hop(map);
     if words.is_empty() {
         words.extend(named.iter().take(1).flatten().map(|(name, _)| name.clone()));
@@ -146,8 +167,7 @@ fn packet(
         hops.extend(named.into_iter().map(|hop| hop.into_iter().map(|(_, word)| word).collect()));
         hops.extend(program.unnamed_words());
     }
-    let (from, to) = (host(arrived.from), host(arrived.to));
-    Some(MinionPacket { at: arrived.at, from, to, status: program.repr.status, hops })
+    MinionPacket { at, from, to, status: program.repr.status, hops }
 }
 
 impl Results {

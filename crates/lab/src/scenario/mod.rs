@@ -1,6 +1,7 @@
 //! Defines scenarios of a simulated network: the traffic between its hosts, the faults, and the expected results.
 
 mod counts;
+mod execute;
 mod expect;
 mod faults;
 mod int;
@@ -30,6 +31,7 @@ use crate::topology::{Delay, End, Node, Topology};
 
 pub use crate::sim::CongestionControl;
 pub use counts::{CountResult, LinkCardinality};
+pub use execute::ProgramRequests;
 pub use expect::{Expectation, Quantity, Statistic, Unmet, unmet};
 pub use int::{IntPacket, IntResult};
 pub use minion::{Minion, MinionPacket, MinionResult};
@@ -223,6 +225,8 @@ pub enum TrafficKind {
         /// Time from one to the next.
         interval: Delay,
     },
+    /// A tiny packet program that is executed reliably, in rounds of requests to all receivers.
+    Execute(ProgramRequests),
     /// The frames of a capture file, sent once, at their times.
     Replay(
         /// The file; relative names are relative to the scenario's.
@@ -266,6 +270,8 @@ pub struct ScenarioFiles {
     pub replays: BTreeMap<String, Vec<(u64, Vec<u8>)>>,
     /// Tiny packet programs.
     pub programs: BTreeMap<String, TinyProgram>,
+    /// Tiny packet programs of any size, for [`TrafficKind::Execute`].
+    pub large_programs: BTreeMap<String, TinyProgram>,
     /// The memory of the switches, for the names of the programs' words.
     pub memory: MemoryMap,
 }
@@ -275,6 +281,7 @@ impl Traffic {
     pub fn program(&self) -> Option<&str> {
         match &self.kind {
             TrafficKind::Tpp { file, .. } => Some(file),
+            TrafficKind::Execute(execution) => Some(&execution.file),
             _ => self.minion.as_ref().map(|minion| minion.file.as_str()),
         }
     }

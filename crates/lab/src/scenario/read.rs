@@ -7,7 +7,7 @@
 //!
 //! [[traffic]]
 //! name = "voice"
-//! kind = "udp"                      # udp, tcp, flows, requests, ping, rcp, hpcc, conga, tpp, probe, replay
+//! kind = "udp"                      # udp, tcp, flows, requests, ping, rcp, hpcc, conga, tpp, execute, probe, replay
 //! from = "h1"                       # a host, a list of hosts, or "all"
 //! to = "h2"                         # one for all senders, as many as senders, or (flows, ping) any
 //! rate = "10Mbps"
@@ -73,6 +73,20 @@
 //! to = "h2"
 //! file = "path.tpp"
 //! interval = "10ms"
+//!
+//! [[traffic]]
+//! name = "queues"
+//! kind = "execute"                  # a program of any size, executed reliably; what follows file is optional
+//! from = "h1"
+//! to = ["h2", "h3"]                 # a request for each
+//! file = "queues.tpp"
+//! switches = ["s1", "s2"]           # and for each switch that executes it alone
+//! count = 5                         # rounds of requests
+//! interval = "100ms"                # between two rounds
+//! tries = 3                         # of each packet
+//! timeout = "20ms"                  # from the first try to the second; it doubles with each
+//! deadline = "1s"                   # of a round
+//! reflect = false                   # whether the last switch sends the packets back
 //!
 //! [[traffic]]
 //! name = "load"
@@ -322,13 +336,13 @@ impl Reader<'_> {
         let Some((kind, kind_span)) = self.text(table, "kind") else {
             self.wrong(
                 span,
-                "traffic needs a kind: udp, tcp, flows, requests, ping, rcp, hpcc, conga, tpp, probe or \
-                 replay",
+                "traffic needs a kind: udp, tcp, flows, requests, ping, rcp, hpcc, conga, tpp, execute, probe \
+                 or replay",
             );
             return None;
         };
         let before = self.diagnostics.error_count();
-        let kind = self.kind(table, span, kind, kind_span);
+        let kind = self.kind(table, span, kind, kind_span, topology);
         let ecn = self.ecn(table);
         let address = self.behind(table);
         let minion = self.minion(table);
@@ -347,6 +361,7 @@ impl Reader<'_> {
                 format!("`{name}` sends nothing: it has no senders, or no receivers other than the senders"),
             );
         }
+        self.bounded(span, &kind, &pairs);
         self.addressed(span, &name, &kind, address.is_some(), &pairs, topology);
         let start: Delay = self.parsed(table, "start").unwrap_or_default();
         let stop = self.parsed(table, "stop").unwrap_or(scenario.duration);
@@ -378,6 +393,7 @@ impl Reader<'_> {
                 TrafficKind::Flows { .. }
                     | TrafficKind::Ping { .. }
                     | TrafficKind::Tpp { .. }
+                    | TrafficKind::Execute(_)
                     | TrafficKind::Probe { .. }
             );
         let several = to.len() > 1;

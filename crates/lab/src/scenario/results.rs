@@ -12,8 +12,8 @@ use super::expect::{self, Unmet};
 use super::run::{At, Part, Run, port};
 use super::{IntResult, MinionResult, Scenario, TrafficKind, int, minion};
 use crate::sim::traffic::{
-    CongaSender, HpccSender, Measured, Measurement, Ping, ProbeSender, ProbeSink, ProgramSender, RcpSender, Reading,
-    Replay, RequestClient, TcpFlows, TcpSink, UdpSender, UdpSink, WindowTrace,
+    CongaSender, HpccSender, Measured, Measurement, Ping, ProbeSender, ProbeSink, ProgramClient, ProgramSender,
+    RcpSender, Reading, Replay, RequestClient, TcpFlows, TcpSink, UdpSender, UdpSink, WindowTrace,
 };
 use crate::sim::transport::Marks;
 use crate::sim::{LinkStats, Sample, Stack, Totals, WriteRefusal};
@@ -155,7 +155,9 @@ fn measured(run: &Run, part: &Part, kind: &TrafficKind) -> Measured {
         TrafficKind::Flows { .. } => app::<TcpFlows>(run, part.sender).map_or(0, |flows| flows.begun),
         TrafficKind::Probe { .. } => app::<ProbeSender>(run, part.sender).map_or(0, |sender| sender.sent),
         TrafficKind::Replay(_) => app::<Replay>(run, part.sender).map_or(0, |replay| replay.sent),
-        TrafficKind::Requests { .. } | TrafficKind::Ping { .. } | TrafficKind::Tpp { .. } => 0,
+        TrafficKind::Requests { .. } | TrafficKind::Ping { .. } | TrafficKind::Tpp { .. } | TrafficKind::Execute(_) => {
+            0
+        }
     };
     for receiver in &part.receivers {
         let one = match kind {
@@ -167,6 +169,7 @@ fn measured(run: &Run, part: &Part, kind: &TrafficKind) -> Measured {
             TrafficKind::Requests { .. } => app::<RequestClient>(run, *receiver).map(Measurement::measured),
             TrafficKind::Ping { .. } => app::<Ping>(run, *receiver).map(Measurement::measured),
             TrafficKind::Tpp { .. } => app::<ProgramSender>(run, *receiver).map(Measurement::measured),
+            TrafficKind::Execute(_) => app::<ProgramClient>(run, *receiver).map(Measurement::measured),
             // Sinks are shared by all senders; they are counted once, with the traffic.
             TrafficKind::Flows { .. } | TrafficKind::Probe { .. } | TrafficKind::Replay(_) => None,
         };
@@ -186,7 +189,7 @@ pub fn of(run: &Run, topology: &Topology, scenario: &Scenario) -> Results {
             | TrafficKind::Hpcc { .. }
             | TrafficKind::Conga { .. } => "datagrams",
             TrafficKind::Tcp { .. } | TrafficKind::Flows { .. } => "flows",
-            TrafficKind::Requests { .. } => "requests",
+            TrafficKind::Requests { .. } | TrafficKind::Execute(_) => "requests",
             TrafficKind::Ping { .. } | TrafficKind::Tpp { .. } => "echoes",
             TrafficKind::Probe { .. } | TrafficKind::Replay(_) => "frames",
         };

@@ -11,9 +11,9 @@ use tpp::shim::PacketFilter;
 use super::results::{self, Results};
 use super::{Scenario, ScenarioFiles, Traffic, TrafficKind, int};
 use crate::sim::traffic::{
-    CongaSender, FlowPattern, HpccSender, Pattern, Ping, ProbeSender, ProbeSink, ProgramCollector, ProgramEcho,
-    ProgramSender, RcpSender, Replay, RequestClient, RequestServer, TcpFlows, TcpSender, TcpSink, UdpSender, UdpSink,
-    WINDOW,
+    CongaSender, FlowPattern, HpccSender, Pattern, Ping, ProbeSender, ProbeSink, ProgramClient, ProgramCollector,
+    ProgramEcho, ProgramSender, RcpSender, Replay, RequestClient, RequestServer, TcpFlows, TcpSender, TcpSink,
+    UdpSender, UdpSink, WINDOW,
 };
 use crate::sim::{App, MakeElement, Simulation, Stack};
 use crate::topology::{Delay, Topology};
@@ -283,6 +283,16 @@ impl Hosts {
                         let sender = self.app(*from, Box::new(sender));
                         part(self, vec![*to], sender, vec![sender]);
                     }
+                }
+                TrafficKind::Execute(execution) => {
+                    let program = files.large_programs.get(&execution.file);
+                    let Some(Ok(plans)) = program.map(|program| execution.plans(program)) else { continue };
+                    self.sinks(&reached, wire::tpp::UDP_PORT, || Box::new(ProgramEcho::default()));
+                    let addresses: Vec<Ipv4Addr> = reached.iter().map(|(_, address)| *address).collect();
+                    let (rounds, times) = (execution.count.into(), execution.times);
+                    let client = ProgramClient::new(&addresses, &plans, rounds, times, (start, stop));
+                    let client = self.app(*from, Box::new(client));
+                    part(self, to.clone(), client, vec![client]);
                 }
                 TrafficKind::Probe { frame, count, interval, readings } => {
                     let sender = ProbeSender::new(frame.clone(), (*count).into(), interval.as_ns(), start, stop);

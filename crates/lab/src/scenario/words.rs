@@ -10,7 +10,7 @@ use crate::read::document::Reader;
 const ALL: [&str; 4] = ["name", "kind", "from", "start"];
 
 /// Additional keys of each kind.
-const KINDS: [(&str, &[&str]); 11] = [
+const KINDS: [(&str, &[&str]); 12] = [
     ("udp", &["to", "stop", "rate", "size", "timing", "on", "off", "address", "ecn", "minion", "int"]),
     ("tcp", &["to", "bytes", "control", "window", "address", "ecn", "minion"]),
     ("flows", &["to", "stop", "rate", "sizes", "control", "address", "ecn", "minion"]),
@@ -26,6 +26,10 @@ const KINDS: [(&str, &[&str]); 11] = [
         ],
     ),
     ("tpp", &["to", "file", "count", "interval", "address"]),
+    (
+        "execute",
+        &["to", "file", "count", "interval", "stop", "switches", "reflect", "tries", "timeout", "deadline", "address"],
+    ),
     ("probe", &["to", "stop", "frame", "count", "interval", "values"]),
     ("replay", &["stop", "file"]),
 ];

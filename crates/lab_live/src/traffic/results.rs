@@ -61,7 +61,7 @@ fn unit(kind: &TrafficKind) -> &'static str {
             "datagrams"
         }
         TrafficKind::Tcp { .. } | TrafficKind::Flows { .. } => "flows",
-        TrafficKind::Requests { .. } => "requests",
+        TrafficKind::Requests { .. } | TrafficKind::Execute(_) => "requests",
         TrafficKind::Ping { .. } | TrafficKind::Tpp { .. } => "echoes",
         TrafficKind::Probe { .. } | TrafficKind::Replay(_) => "frames",
     }

@@ -143,7 +143,8 @@ impl<'a> TrafficThreads<'a> {
             TrafficKind::Rcp { .. }
             | TrafficKind::Hpcc { .. }
             | TrafficKind::Conga { .. }
-            | TrafficKind::Tpp { .. } => Ok(()),
+            | TrafficKind::Tpp { .. }
+            | TrafficKind::Execute(_) => Ok(()),
             TrafficKind::Probe { frame, count, interval, readings } => {
                 self.probe(pair, frame, (*count, interval.as_ns()), readings)
             }

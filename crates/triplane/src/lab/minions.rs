@@ -7,8 +7,10 @@ use std::sync::Arc;
 use ::tpp::TinyProgram;
 use ::tpp::map::{MemoryMap, Unit};
 use diagnostics::{Diagnostic, Diagnostics, SourceMap};
-use lab::scenario::{CongaResult, MinionResult, RcpResult, Results, Scenario, TrafficKind, switch_names};
-use lab::sim::traffic::{Balancing, link_words};
+use lab::scenario::{
+    CongaResult, MinionResult, ProgramRequests, RcpResult, Results, Scenario, TrafficKind, switch_names,
+};
+use lab::sim::traffic::{Balancing, ExecutionCounts, link_words};
 use lab::{TinyAccess, Topology};
 use serde_json::{Value, json};
 use wire::tpp::Status;
@@ -24,23 +26,34 @@ use crate::tpp;
 /// Maximum number of paths that are listed.
 const PATHS: usize = 20;
 
-/// Reads the tiny packet programs of a scenario, which lie beside its file, by name. Diagnostics have been printed when
-/// this returns.
+/// Programs by their files.
+type Programs = BTreeMap<String, TinyProgram>;
+
+/// Reads the tiny packet programs of a scenario, which lie beside its file, by name: those that packets carry, and
+/// those of any size that are executed. Diagnostics have been printed when this returns.
 pub fn programs(
     file: Option<&Path>,
     (topology, scenario): (&Topology, &Scenario),
     memory: &MemoryMap,
     map: &SourceMap,
     output: &Output,
-) -> Result<BTreeMap<String, TinyProgram>, Failure> {
+) -> Result<(Programs, Programs), Failure> {
     let folder = file.and_then(Path::parent).unwrap_or(Path::new(""));
-    let (mut programs, mut diagnostics) = (BTreeMap::new(), Diagnostics::new());
+    let (mut programs, mut large, mut diagnostics) = (Programs::new(), Programs::new(), Diagnostics::new());
     for traffic in &scenario.traffic {
         let mut senders = traffic.pairs.iter().map(|(from, _)| &topology.hosts[*from]);
         if let Some(host) = senders.find(|host| host.lacks_shim && traffic.minion.is_some()) {
             let message = format!("`{}` has no shim, which inserts programs into packets", host.name);
             let help = "remove `shim = false` of the host, or `minion`";
             diagnostics.push(Diagnostic::error("minion", traffic.span, message).help(help));
+        }
+        if let TrafficKind::Execute(execution) = &traffic.kind {
+            let program = large_program(&folder.join(&execution.file), execution, memory, output);
+            match program {
+                Ok(program) => _ = large.insert(execution.file.clone(), program),
+                Err(failure) => diagnostics.push(Diagnostic::error("execute", traffic.span, reason(&failure))),
+            }
+            continue;
         }
         let Some(name) = traffic.program().filter(|name| !programs.contains_key(*name)) else { continue };
         let program = tpp::program_of(&folder.join(name), memory, output).and_then(|program| {
@@ -68,8 +81,30 @@ pub fn programs(
     }
     output.diagnostics(map, &diagnostics);
     match diagnostics.error_count() {
-        0 => Ok(programs),
+        0 => Ok((programs, large)),
         count => Err(Failure::Input(load::mistakes(count))),
+    }
+}
+
+/// Reads a program of any size that can be executed as asked.
+fn large_program(
+    path: &Path,
+    execution: &ProgramRequests,
+    memory: &MemoryMap,
+    output: &Output,
+) -> Result<TinyProgram, Failure> {
+    let mut program = tpp::large_program_of(path, memory, output)?;
+    // Words that no switch writes have all bits set.
+    program.mark_absent();
+    match execution.plans(&program) {
+        Ok(_) => Ok(program),
+        Err(findings) => {
+            let texts = findings.iter().map(|finding| {
+                let help = finding.help.as_ref().map_or(String::new(), |help| format!(": {help}"));
+                format!("{}{help}", finding.message)
+            });
+            Err(Failure::Input(texts.collect::<Vec<_>>().join("; ")))
+        }
     }
 }
 
@@ -113,6 +148,15 @@ pub fn text(topology: &Topology, results: &Results) -> String {
         rows.extend(hop_rows(name, &words.collect::<Vec<_>>(), hops, |hop, index| {
             minion.packets.iter().filter_map(|packet| Some(u64::from(*packet.hops.get(hop)?.get(index)?))).collect()
         }));
+        if let Some(requests) = &minion.requests {
+            let ExecutionCounts { executed, unanswered, too_late, packets } = requests;
+            let [executed, unanswered, too_late, packets] =
+                [executed, unanswered, too_late, packets].map(|number| grouped(*number));
+            notes.push_str(&format!(
+                "{name}: {executed} requests executed, {unanswered} unanswered, {too_late} too late; {packets} packets \
+                 sent\n"
+            ));
+        }
         let full = minion.packets.iter().filter(|packet| packet.status.contains(Status::FULL)).count() as u64;
         if full > 0 {
             notes.push_str(&format!(
@@ -198,6 +242,10 @@ pub fn json(topology: &Topology, minion: &MinionResult) -> Value {
     });
     if let Some(counts) = &minion.counts {
         value["counts"] = link_counts::json(topology, counts);
+    }
+    if let Some(ExecutionCounts { executed, unanswered, too_late, packets }) = minion.requests {
+        value["requests"] =
+            json!({ "executed": executed, "unanswered": unanswered, "too_late": too_late, "packets": packets });
     }
     value
 }

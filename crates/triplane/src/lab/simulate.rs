@@ -43,7 +43,8 @@ pub fn run(args: &SimArgs, output: &Output) -> Result<(), Failure> {
     let programs = minions::programs(args.scenario.as_deref(), (&network.topology, &scenario), &memory, &map, output)?;
     minions::warn_of_idle(&network.topology, &scenario, output);
     int::warn_of_missing_sinks(&network.topology, &scenario, output);
-    let files = ScenarioFiles { replays, programs, memory };
+    let (programs, large_programs) = programs;
+    let files = ScenarioFiles { replays, programs, large_programs, memory };
     let seed = args.seed.unwrap_or(scenario.seed);
     let played = Played { network, scenario, writes: Arc::new(writes), files };
     match args.seeds {

@@ -138,6 +138,12 @@ pub fn program_of(path: &Path, map: &MemoryMap, output: &Output) -> Result<TinyP
     Ok(read_program(path, map, output)?.program)
 }
 
+/// Reads a program that may take several packets, for switches with this map. Mistakes are printed.
+pub fn large_program_of(path: &Path, map: &MemoryMap, output: &Output) -> Result<TinyProgram, Failure> {
+    load::expect_regular(path)?;
+    Ok(read_large_program(path, map, output)?.program)
+}
+
 fn decode(path: &Path, bytes: &[u8]) -> Result<TinyProgram, Failure> {
     let packet = Packet::new_checked(bytes)
         .map_err(|malformed| Failure::Input(format!("{} is not a program: {malformed}", path.display())))?;

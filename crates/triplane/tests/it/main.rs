@@ -19,6 +19,7 @@ mod int;
 mod int_transit;
 mod kept_arrays;
 mod lab;
+mod lab_execute;
 mod lab_kernel;
 mod lab_live;
 mod lab_live_control;

@@ -17,10 +17,10 @@ use super::sketch::{LinkCount, LinkCounter};
 use crate::sim::{App, Io};
 
 /// Maximum number of programs that an application keeps; later ones are only counted.
-const MAX_KEPT: usize = 1_000_000;
+pub(super) const MAX_KEPT: usize = 1_000_000;
 
 /// Maximum length of these programs in all, in bytes: the words of a report take many times as much.
-const MAX_KEPT_BYTES: usize = 64 << 20;
+pub(super) const MAX_KEPT_BYTES: usize = 64 << 20;
 
 /// Time after which a datagram without an echo is lost.
 const TIMEOUT_NS: u64 = 1_000_000_000;
@@ -123,7 +123,7 @@ impl ProgramLogger for ProgramCollector {
 }
 
 /// Returns a socket at a port.
-fn socket(io: &mut Io<'_>, port: u16) -> SocketHandle {
+pub(super) fn socket(io: &mut Io<'_>, port: u16) -> SocketHandle {
     let buffer = || PacketBuffer::new(vec![PacketMetadata::EMPTY; SOCKET_DATAGRAMS], vec![0; SOCKET_BYTES]);
     let mut socket = Socket::new(buffer(), buffer());
     let bound = socket.bind(port);

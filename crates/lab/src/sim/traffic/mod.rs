@@ -2,6 +2,7 @@
 
 mod conga;
 mod departures;
+mod execute;
 mod hpcc;
 mod latency;
 mod measure;
@@ -19,6 +20,7 @@ mod udp;
 
 pub use conga::{Balancing, CongaSender, FlowPattern};
 pub use departures::{Departures, Pattern};
+pub use execute::{ExecutedRequest, ExecutionCounts, ExecutionTimes, ProgramClient};
 pub use hpcc::{HpccSender, WindowTrace};
 pub use latency::Latency;
 pub use measure::{Measured, Measurement};
