@@ -114,9 +114,13 @@ pub fn run(arguments: &[String]) -> Result<bool> {
     Ok(outcomes.iter().all(Outcome::passed))
 }
 
-/// All tests, with their totals.
+/// All tests, with their totals. Those of live networks and of commands wait most of the time, so there are two threads
+/// for each processor, unless the caller chose.
 fn test(skips: &SkipLog, totals: &mut Totals) -> Result<Outcome> {
+    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let threads = std::env::var("RUST_TEST_THREADS").unwrap_or_else(|_| (2 * processors).to_string());
     let step = Step::cargo("test", &["test", "--workspace", "--no-fail-fast"]).env("TRIPLANE_SKIP_LOG", skips.path());
+    let step = step.env("RUST_TEST_THREADS", threads);
     let mut outcome = step.run_reading(|line| totals.read(line));
     totals.skip(skips.lines()?.len());
     if outcome.passed() && totals.passed() == 0 {
