@@ -13,7 +13,7 @@ use tpp::executor::{ExecutionPlan, ExecutorSettings, ProgramExecutor, RequestOut
 use wire::tpp::UDP_PORT;
 
 use super::measure::{Measured, Measurement};
-use super::minion::{MAX_KEPT, MAX_KEPT_BYTES, socket};
+use super::minion::{MAX_KEPT, MAX_KEPT_BYTES, own_socket};
 use crate::sim::{App, Io};
 
 /// Times of a client of programs, in nanoseconds.
@@ -162,13 +162,7 @@ impl ProgramClient {
 
 impl App for ProgramClient {
     fn poll(&mut self, io: &mut Io<'_>) -> Option<Time> {
-        let handle = match self.socket {
-            Some(handle) => handle,
-            None => {
-                let port = io.free_port();
-                *self.socket.insert(socket(io, port))
-            }
-        };
+        let handle = own_socket(&mut self.socket, io);
         let now_ns = io.now.as_ns();
         let socket = io.sockets.get_mut::<Socket<'_>>(handle);
         while let Ok((datagram, metadata)) = socket.recv() {

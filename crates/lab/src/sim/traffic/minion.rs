@@ -123,12 +123,20 @@ impl ProgramLogger for ProgramCollector {
 }
 
 /// Returns a socket at a port.
-pub(super) fn socket(io: &mut Io<'_>, port: u16) -> SocketHandle {
+fn socket(io: &mut Io<'_>, port: u16) -> SocketHandle {
     let buffer = || PacketBuffer::new(vec![PacketMetadata::EMPTY; SOCKET_DATAGRAMS], vec![0; SOCKET_BYTES]);
     let mut socket = Socket::new(buffer(), buffer());
     let bound = socket.bind(port);
     debug_assert!(bound.is_ok(), "a fresh socket can be bound");
     io.sockets.add(socket)
+}
+
+/// Returns the socket of a sender, at a port that no other one has. The first call opens it.
+pub(super) fn own_socket(own: &mut Option<SocketHandle>, io: &mut Io<'_>) -> SocketHandle {
+    *own.get_or_insert_with(|| {
+        let port = io.free_port();
+        socket(io, port)
+    })
 }
 
 /// Sends a program as datagrams, and collects the echoes.
@@ -155,13 +163,7 @@ impl ProgramSender {
 
 impl App for ProgramSender {
     fn poll(&mut self, io: &mut Io<'_>) -> Option<Time> {
-        let handle = match self.socket {
-            Some(handle) => handle,
-            None => {
-                let port = io.free_port();
-                *self.socket.insert(socket(io, port))
-            }
-        };
+        let handle = own_socket(&mut self.socket, io);
         let now_ns = io.now.as_ns();
         let prober =
             self.prober.get_or_insert_with(|| Prober::new(self.program.clone(), io.random.next_u64(), TIMEOUT_NS));
